@@ -484,7 +484,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::server::run::THREAD_STACK_BYTES;
+    use crate::assembly::run::THREAD_STACK_BYTES;
     use helenus_base::clock::Clock;
 
     /// Most bytes of an input.

@@ -33,9 +33,10 @@
 //! # The modules
 //!
 //! Each module's own page says what it knows and what it must never know; `tests/house.rs` enforces which may use
-//! which. A server is assembled in [`server::run`]; [`TestServer`] does so inside a test.
+//! which. A server is assembled in [`assembly::run`]; [`TestServer`] does so inside a test.
 
 pub mod advice;
+pub mod assembly;
 pub mod cli;
 pub mod config;
 #[cfg(any(test, feature = "fuzz"))]

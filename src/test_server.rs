@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::assembly::opening::RunError;
+use crate::assembly::run::{Running, THREAD_STACK_BYTES};
 use crate::config::{Config, Values};
-use crate::server::opening::RunError;
 use crate::server::reset::{Keep, reset};
-use crate::server::run::{Running, THREAD_STACK_BYTES};
 use helenus_base::clock::Clock;
 use helenus_cql::cql::Database;
 use helenus_engine::engine::shown::{LoggedRequest, ThrottleShown};

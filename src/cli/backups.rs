@@ -12,10 +12,11 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::progress;
 use super::terminal::{self, count};
+use crate::assembly::offline;
+use crate::assembly::run::THREAD_STACK_BYTES;
 use crate::config::Config;
 use crate::server::operator::text::Form;
-use crate::server::operator::{self, Ask, Came, offline};
-use crate::server::run::THREAD_STACK_BYTES;
+use crate::server::operator::{self, Ask, Came};
 use helenus_base::clock::Clock;
 use helenus_base::permissions;
 use helenus_base::progress::Progress;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command};
 
 use super::Failure;
+use crate::assembly::opening;
 use crate::config::Config;
-use crate::server::opening;
 
 /// The URL, and what is done to it.
 pub(super) fn arguments(command: Command) -> Command {

@@ -116,7 +116,7 @@ pub(super) fn run(values: &Values, matches: &ArgMatches, schema: &str) -> Result
             let config = Config::new(values)?;
             bytes_max = config.limits.logical_partition_bytes_max.unwrap_or(bytes_max);
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            let mut figures = runtime.block_on(crate::server::survey::survey(&config, clock, seed()?))?;
+            let mut figures = runtime.block_on(crate::assembly::survey::survey(&config, clock, seed()?))?;
             // A view is judged by its table.
             figures.retain(|figure| !figure.is_view);
             Some(figures)

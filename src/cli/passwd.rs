@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command};
 
 use super::{Failure, seed, serving, terminal, verify};
+use crate::assembly::roles;
 use crate::config::Config;
-use crate::server::roles;
 use helenus_base::clock::Clock;
 use helenus_base::permissions;
 use helenus_schema::roles::password;

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::assembly::run::Running;
 use crate::config::Config;
 use crate::server::TlsIdentity;
-use crate::server::run::Running;
 use helenus_base::permissions::{self, PRIVATE};
 
 /// The version of the record that this program writes and reads.

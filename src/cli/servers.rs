@@ -15,12 +15,12 @@ const LOOK_WITHIN: Duration = Duration::from_secs(5);
 /// The data directory; `None` means that data is in memory.
 #[must_use]
 pub(super) fn data_directory(config: &Config) -> Option<PathBuf> {
-    crate::server::opening::data_directory(&config.data)
+    crate::assembly::opening::data_directory(&config.data)
 }
 
 /// Whether the data of the settings is in a bucket.
 fn is_in_bucket(config: &Config) -> bool {
-    crate::server::opening::is_in_bucket(config).unwrap_or(false)
+    crate::assembly::opening::is_in_bucket(config).unwrap_or(false)
 }
 
 /// Rejects a default data directory that depends on the working directory: a user without a home directory has no

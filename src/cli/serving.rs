@@ -14,10 +14,10 @@ use super::record::{ServerRecord, Written};
 use super::servers::data_directory;
 use super::terminal::{self, Lossy};
 use super::{Failure, init, parent, seed};
+use crate::assembly::opening::is_durable;
+use crate::assembly::run::{Running, THREAD_STACK_BYTES};
 use crate::config::{Config, LogFormat};
 use crate::server::log::{HumanFields, JsonEvents, Repeats};
-use crate::server::opening::is_durable;
-use crate::server::run::{Running, THREAD_STACK_BYTES};
 use helenus_base::clock::Clock;
 use helenus_base::{memory, permissions};
 

@@ -8,8 +8,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::terminal::count;
 use super::{Failure, progress, seed, servers, serving};
+use crate::assembly::{opening, survey};
 use crate::config::Config;
-use crate::server::{opening, survey};
 use helenus_base::clock::Clock;
 use helenus_base::permissions;
 

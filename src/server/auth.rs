@@ -124,7 +124,7 @@ enum Door {
 }
 
 /// Checks logins.
-pub(super) struct Authenticator {
+pub(crate) struct Authenticator {
     door: Door,
     guesses: Guesses,
     clock: Clock,

@@ -5,7 +5,7 @@ use helenus_engine::partition::faults::Fault;
 use helenus_schema::schema::Schema;
 
 /// Warnings about faults, a sentence each.
-pub(super) fn of<'a>(faults: impl Iterator<Item = &'a Fault>, schema: &Schema) -> Vec<String> {
+pub(crate) fn of<'a>(faults: impl Iterator<Item = &'a Fault>, schema: &Schema) -> Vec<String> {
     let mut warnings = Vec::new();
     for (place, fault) in faults.enumerate() {
         let number = place + 1;

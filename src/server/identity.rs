@@ -20,7 +20,7 @@ use helenus_base::permissions::{self, PRIVATE, PUBLIC};
 use helenus_storage::storage::Url;
 
 const FOLDER: &str = "cosmos";
-pub(super) const CERTIFICATE: &str = "certificate.pem";
+pub(crate) const CERTIFICATE: &str = "certificate.pem";
 const KEY: &str = "key.pem";
 const ACCOUNT_KEY: &str = "account-key";
 
@@ -203,7 +203,7 @@ pub(super) fn draw_key() -> Result<String, IdentityError> {
 }
 
 /// A token for requests that change state through the admin port: 128 bits, as hexadecimal digits.
-pub(super) fn draw_token() -> Result<String, IdentityError> {
+pub(crate) fn draw_token() -> Result<String, IdentityError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(IdentityError::Randomness)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

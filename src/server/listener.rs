@@ -228,7 +228,7 @@ impl Bound {
     }
 
     /// Records logins in an audit log.
-    pub(super) fn record_in(&mut self, audit: Option<Arc<Audit>>) {
+    pub(crate) fn record_in(&mut self, audit: Option<Arc<Audit>>) {
         self.audit = audit;
     }
 
@@ -350,7 +350,7 @@ async fn listen_once(
 }
 
 /// The address of a virtual node, from 0, given that of the first.
-pub(super) fn node_address(first: SocketAddr, node: usize) -> Option<SocketAddr> {
+pub(crate) fn node_address(first: SocketAddr, node: usize) -> Option<SocketAddr> {
     let IpAddr::V4(ip) = first.ip() else { return None };
     let [a, b, c, d] = ip.octets();
     let d = d.checked_add(u8::try_from(node).ok()?)?;
@@ -374,7 +374,7 @@ pub struct Server {
 
 impl Server {
     /// Checks logins.
-    pub(super) const fn authenticator(&self) -> &Arc<Authenticator> {
+    pub(crate) const fn authenticator(&self) -> &Arc<Authenticator> {
         &self.authenticator
     }
 

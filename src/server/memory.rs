@@ -23,7 +23,7 @@ const SMALL_STEP_BYTES: usize = 37;
 const LARGE_BYTES: usize = 1 << 20;
 
 /// Starts the task that makes the allocator return free memory, during traffic and a while longer.
-pub(super) fn spawn_returns(tasks: &Tasks) {
+pub(crate) fn spawn_returns(tasks: &Tasks) {
     let (mut seen, mut quiet) = (0, 0);
     tasks.every("return of free memory", INTERVAL, move || {
         let now = [

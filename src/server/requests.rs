@@ -154,7 +154,7 @@ impl Requests {
 
     /// The same, with statements that are prepared recorded in an audit log. The engine records those that are executed.
     #[must_use]
-    pub(super) fn with_audit(mut self, audit: Option<Arc<Audit>>) -> Self {
+    pub(crate) fn with_audit(mut self, audit: Option<Arc<Audit>>) -> Self {
         self.audit = audit;
         self
     }
@@ -610,7 +610,7 @@ fn requests_charge(params: &QueryParams) -> bool {
 }
 
 /// Emits an event for each schema change, in the order of their commits.
-pub(super) fn emit_schema_changes(database: &Database, events: &Arc<Events>) {
+pub(crate) fn emit_schema_changes(database: &Database, events: &Arc<Events>) {
     let events = Arc::clone(events);
     database.engine().set_schema_listener(Box::new(move |changes| {
         for change in changes {

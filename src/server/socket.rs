@@ -10,7 +10,7 @@ use helenus_base::permissions;
 
 /// A listening socket. Dropping it removes it.
 #[derive(Debug)]
-pub(super) struct OwnSocket {
+pub(crate) struct OwnSocket {
     listener: UnixListener,
     path: PathBuf,
 }

@@ -6,7 +6,7 @@
 //!   └── Certificates::check(), later ─►│ current pair │─► each handshake uses the current pair
 //!       an error keeps the old pair   └──────────────┘
 //! ```
-//! A check is due on SIGHUP and every `tls-reload-seconds` (`server::run`); it reads the files only if their stamp has
+//! A check is due on SIGHUP and every `tls-reload-seconds` (`assembly::run`); it reads the files only if their stamp has
 //! changed. Open connections are not affected.
 
 use std::path::{Path, PathBuf};
@@ -173,7 +173,7 @@ impl Certificates {
     ///
     /// # Errors
     /// TLS cannot be set up.
-    pub(super) fn acceptor_without_clients(&self) -> Result<TlsAcceptor, TlsError> {
+    pub(crate) fn acceptor_without_clients(&self) -> Result<TlsAcceptor, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
         let config = config

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{STARTED_MICROS, TestServer};
+use crate::assembly::opening::RunError;
 use crate::config::{Config, ConfigError, SETTINGS, Values};
-use crate::server::opening::RunError;
 use helenus_base::clock::Clock;
 use helenus_engine::partition::faults::{Plan, PlanError};
 

@@ -34,7 +34,7 @@ const LOGINS_MAX: usize = super::CONNECTIONS_MAX / 2;
 
 /// The logins that may begin.
 #[derive(Clone)]
-pub(in crate::server) struct Logins(Arc<Semaphore>);
+pub(crate) struct Logins(Arc<Semaphore>);
 
 impl Default for Logins {
     fn default() -> Self {
@@ -52,10 +52,10 @@ pub(super) fn is_of_rows(request: &Request) -> bool {
 
 /// Checks logins and permissions.
 #[derive(Clone)]
-pub(in crate::server) struct Gate {
-    pub(in crate::server) authenticator: Arc<Authenticator>,
-    pub(in crate::server) roles: Arc<RoleService>,
-    pub(in crate::server) logins: Logins,
+pub(crate) struct Gate {
+    pub(crate) authenticator: Arc<Authenticator>,
+    pub(crate) roles: Arc<RoleService>,
+    pub(crate) logins: Logins,
 }
 
 /// The address of a connection's client.

@@ -43,7 +43,7 @@ pub mod client;
 mod clock;
 mod faults;
 mod feed;
-pub(super) mod logins;
+pub(crate) mod logins;
 pub mod report;
 mod slots;
 mod streams;
@@ -120,11 +120,11 @@ pub struct Source {
     /// Whether partition keys are shown.
     pub shows_keys: bool,
     /// Checks logins. `None` means no login is required.
-    pub(super) gate: Option<logins::Gate>,
+    pub(crate) gate: Option<logins::Gate>,
     /// Where changes and refusals are recorded. `None` means there is no audit log.
-    pub(super) audit: Option<Arc<Audit>>,
+    pub(crate) audit: Option<Arc<Audit>>,
     /// Whether no data directory holds the server's record.
-    pub(super) is_in_memory: bool,
+    pub(crate) is_in_memory: bool,
 }
 
 impl std::fmt::Debug for Source {
@@ -162,7 +162,7 @@ impl AdminBound {
 const SOCKET: &str = "helenus.admin";
 
 /// Listens on the socket of a data directory. A directory that cannot hold a socket is logged.
-pub(super) fn listen(directory: &Path) -> Option<OwnSocket> {
+pub(crate) fn listen(directory: &Path) -> Option<OwnSocket> {
     match OwnSocket::listen(directory, SOCKET) {
         Ok(socket) => Some(socket),
         Err(error) => {
@@ -187,7 +187,7 @@ pub struct Admin {
 impl Admin {
     /// Serves on an address, on a socket, or on both. Must run within a tokio runtime.
     #[must_use]
-    pub(super) fn serve(bound: Option<AdminBound>, socket: Option<OwnSocket>, source: Source) -> Self {
+    pub(crate) fn serve(bound: Option<AdminBound>, socket: Option<OwnSocket>, source: Source) -> Self {
         let stopping = Arc::new(AtomicBool::new(false));
         let address = bound.as_ref().map(|bound| bound.address);
         let state = Arc::new(Shared {

@@ -51,7 +51,7 @@ pub struct AuditOptions {
 }
 
 /// The audit log of a server.
-pub(super) struct Audit {
+pub(crate) struct Audit {
     categories: Vec<AuditCategory>,
     clock: Clock,
     writer: Writer,
@@ -92,7 +92,7 @@ impl Audit {
     ///
     /// # Errors
     /// It cannot be opened or written.
-    pub(super) fn open(options: AuditOptions, clock: Clock) -> Result<Self, AuditError> {
+    pub(crate) fn open(options: AuditOptions, clock: Clock) -> Result<Self, AuditError> {
         Ok(Self {
             writer: Writer::open(options.file, options.file_bytes_max, options.files_max)?,
             categories: options.categories,
@@ -101,7 +101,7 @@ impl Audit {
     }
 
     /// Writes the queued records, and accepts no more.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.writer.finish();
     }
 

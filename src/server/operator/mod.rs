@@ -9,13 +9,12 @@
 //! data and root may request that, and the file system checks it. The admin port may be reached over the network, so it
 //! does not offer this. If an operator disconnects, the operation ends; an incomplete backup is not valid.
 //!
-//! If no server runs, the same is done on its directory ([`offline`]).
+//! If no server runs, the same is done on its directory ([`assembly::offline`](crate::assembly::offline)).
 
 pub mod client;
 pub mod copying;
 mod counted;
 mod inserts;
-pub mod offline;
 pub mod records;
 pub mod text;
 
@@ -165,7 +164,7 @@ impl BackupFigures {
 
 /// Serves operators until the server stops. If the directory cannot hold a socket, that is logged and tried again: a server
 /// whose place this one has taken may have it for a while.
-pub(super) fn serve(directory: &Path, database: &Arc<Database>) {
+pub(crate) fn serve(directory: &Path, database: &Arc<Database>) {
     let listened = listen(directory);
     if let Err(error) = &listened {
         tracing::warn!(
@@ -264,7 +263,7 @@ async fn read_request(read: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> Resu
 }
 
 /// Executes a request.
-pub(super) async fn carry_out(ask: Ask, database: &Database) -> Came {
+pub(crate) async fn carry_out(ask: Ask, database: &Database) -> Came {
     tracing::info!(operation = %ask, "an operator requested an operation");
     let came = match ask {
         Ask::Backup { to, scope } => database

@@ -8,7 +8,7 @@ use helenus_engine::views::live::PreparedText;
 impl Requests {
     /// The prepared statements of all nodes, without secrets. Those that a change of the schema has invalidated are evicted first: their
     /// next EXECUTE would evict them.
-    pub(in crate::server) fn prepared_texts(&self) -> Vec<PreparedText> {
+    pub(crate) fn prepared_texts(&self) -> Vec<PreparedText> {
         let all = std::iter::once(&self.statements).chain(&self.statements_of_others);
         let mut texts: Vec<PreparedText> = all.flat_map(|statements| self.texts_of(statements)).collect();
         texts.sort_unstable_by_key(|text| text.id);

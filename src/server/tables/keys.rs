@@ -76,10 +76,7 @@ impl TablesKeys {
     ///
     /// # Errors
     /// A kept key cannot be read or written, or the system gives no randomness.
-    pub(in super::super) fn complete(
-        options: &[AccountOptions],
-        directory: Option<&Path>,
-    ) -> Result<Self, IdentityError> {
+    pub(crate) fn complete(options: &[AccountOptions], directory: Option<&Path>) -> Result<Self, IdentityError> {
         let mut keys = Self {
             accounts: options.to_vec(),
             drawn: Vec::new(),
@@ -92,7 +89,7 @@ impl TablesKeys {
     }
 
     /// The accounts, for the service.
-    pub(in super::super) fn accounts(&self) -> Vec<Account> {
+    pub(crate) fn accounts(&self) -> Vec<Account> {
         let accounts = self.accounts.iter();
         accounts
             .filter_map(|account| Account::new(account.name.clone(), &account.keys))

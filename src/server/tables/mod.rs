@@ -85,7 +85,7 @@ impl TablesBound {
 
     /// Serves them. Must run within a tokio runtime.
     #[must_use]
-    pub(super) fn serve(self, service: Service, tls: Option<TlsAcceptor>, limits: &Limits) -> TablesServer {
+    pub(crate) fn serve(self, service: Service, tls: Option<TlsAcceptor>, limits: &Limits) -> TablesServer {
         let stop = watch::Sender::new(false);
         let memory_units = limits.memory_bytes_max / MEMORY_PART / MEMORY_UNIT_BYTES;
         let shared = Arc::new(Shared {

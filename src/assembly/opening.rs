@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::StartError;
-use super::audit::AuditError;
-use super::identity::IdentityError;
-use super::listener::node_address;
 use crate::config::Config;
+use crate::server::StartError;
+use crate::server::audit::AuditError;
+use crate::server::identity::IdentityError;
+use crate::server::node_address;
 use helenus_base::clock::Clock;
 use helenus_cql::cql::{self, Database};
 use helenus_engine::engine::{self, IndexCheck};

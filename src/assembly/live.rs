@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::{Requests, Server, Session};
 use crate::config::Config;
+use crate::server::{Requests, Server, Session};
 use helenus_base::clock::Clock;
 use helenus_engine::views::LiveSource;
 use helenus_engine::views::live::{Client, Facts, Live};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::auth::{Credentials, DEFAULT_ROLE};
-use super::identity::IdentityError;
 use super::opening::{RunError, open_alone};
 use crate::config::Config;
+use crate::server::identity::IdentityError;
+use crate::server::{Credentials, DEFAULT_ROLE};
 use helenus_base::clock::Clock;
 use helenus_cql::cql::{Database, FirstRole, Hashing, RoleOptions, RoleService};
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use super::{Certificates, Reload, memory};
 use crate::config::Config;
+use crate::server::{Certificates, Reload, memory};
 use helenus_cql::cql::Database;
 use helenus_engine::engine::{Error, LogSizes, MeasuredPartitions, PartitionLimits, PartitionSizes, Repartitioned};
 use helenus_engine::partition::LoadLimits;

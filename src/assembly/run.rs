@@ -5,17 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::admin::logins::{Gate, Logins};
-use super::admin::{self, Admin, AdminBound, Source};
-use super::audit::Audit;
-use super::identity::{self, Identity};
 use super::live::{facts, live_source};
 use super::opening::{RunError, engine_options, located, node, open_with, operator_folder};
-use super::requests::emit_schema_changes;
-use super::tables::keys::TablesKeys;
-use super::tables::{TablesBound, TablesServer};
-use super::{Bound, Certificates, Events, Requests, Server, jobs, operator, roles};
+use super::{jobs, roles};
 use crate::config::Config;
+use crate::server::admin::logins::{Gate, Logins};
+use crate::server::admin::{self, Admin, AdminBound, Source};
+use crate::server::audit::Audit;
+use crate::server::identity::{self, Identity};
+use crate::server::tables::keys::TablesKeys;
+use crate::server::tables::{TablesBound, TablesServer};
+use crate::server::{
+    Bound, Certificates, Events, Requests, Server, StartError, emit_schema_changes, fault_warnings, operator,
+};
 use helenus_base::clock::Clock;
 use helenus_base::memory::Resident;
 use helenus_base::permissions;
@@ -225,7 +227,7 @@ impl Running {
     pub fn fault_warnings(&self) -> Vec<String> {
         let report = self.database.engine().nodes().report();
         let faults = report.fault.iter().map(|fault| &fault.fault);
-        super::fault_warnings::of(faults, &self.database.engine().schema())
+        fault_warnings::of(faults, &self.database.engine().schema())
     }
 
     /// The database.
@@ -297,7 +299,7 @@ fn serve_tables(
     let store = store::Store::new(Arc::clone(database.engine()), settings);
     let service = Service::new(store, keys.accounts(), clock, seed);
     let tls = certificates.map(Certificates::acceptor_without_clients).transpose();
-    let tls = tls.map_err(super::StartError::from)?;
+    let tls = tls.map_err(StartError::from)?;
     Ok(Some((bound.serve(service, tls, &config.server.limits), keys)))
 }
 

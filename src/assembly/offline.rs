@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Ask, Came};
+use super::opening::{self, RunError};
 use crate::config::Config;
-use crate::server::opening::{self, RunError};
+use crate::server::operator::{self, Ask, Came};
 use helenus_base::clock::Clock;
 use helenus_cql::cql::Database;
 use helenus_engine::engine::{self, BackupError, Backups, Restored, Salvaged, What};
@@ -116,7 +116,7 @@ pub async fn carry_out(config: &Config, clock: Clock, seed: u64, ask: Ask) -> Re
             (database, Some(look))
         }
     };
-    let came = super::carry_out(ask, &database).await;
+    let came = operator::carry_out(ask, &database).await;
     let closed = database.close().await.map_err(closing(config));
     drop(look);
     closed?;
