@@ -13,9 +13,10 @@ use bytes::Bytes;
 
 use super::hosted::{Hosted, bounds_of};
 use super::map::TablePartitions;
+use super::moment::Moment;
 use super::ring::StoreId;
 use super::rows::{LogicalPartition, Prefix, RowKey};
-use super::view::{Moment, ReadView};
+use super::view::ReadView;
 use helenus_storage::storage::{Damaged, Error, KeyRange, Order, Result, Space, Store, TableId, key, split_entry};
 use helenus_types::token::{KeySpan, Token};
 

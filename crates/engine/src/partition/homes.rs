@@ -8,8 +8,6 @@
 //! whichever table they are of, if each table has a partition for each arc. A table with fewer partitions than there
 //! are data stores begins at another store than its neighbours: otherwise all small tables would lie in the first ones.
 
-use super::log::LogStores;
-use super::map::TablePartitions;
 use super::ring::StoreId;
 use helenus_storage::storage::{Store, TableId};
 
@@ -52,14 +50,6 @@ impl Homes {
         std::iter::once((StoreId::MAIN, &self.main)).chain(data)
     }
 
-    /// The stores that may have entries of the change log of a table with these physical partitions.
-    #[must_use]
-    pub fn with_log(&self, partitions: &TablePartitions) -> LogStores {
-        let of_map = partitions.stores().filter(|(id, _)| !self.is_kept(*id));
-        let kept = std::iter::once(&self.main).chain(self.data.iter().map(|(_, store)| store));
-        LogStores::new(kept.chain(of_map.map(|(_, store)| store)).cloned().collect())
-    }
-
     /// The home of a table's physical partition that begins at a token; `partitions` is the number that the table has.
     #[must_use]
     pub fn of(&self, table: TableId, partitions: usize, lower: i64) -> (StoreId, &Store) {
@@ -77,6 +67,7 @@ impl Homes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::partition::TablePartitions;
     use helenus_base::clock::Clock;
     use helenus_storage::storage::{Options, Url};
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::latch::PartitionLatch;
 use super::load::Load;
+use super::moment::Moment;
 use super::ring::{PhysicalPartition, Placement};
-use super::view::Moment;
 use helenus_base::invariant::{Broken, Invariant};
 use helenus_storage::storage::{Estimate, KeyRange, Store, TableId, key};
 use helenus_types::token::{KeySpan, Token};

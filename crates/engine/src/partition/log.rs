@@ -2,12 +2,14 @@
 //!
 //! Entries stay in the store where their change was made. Only when a physical partition leaves a store that may be
 //! removed are they copied, to its home. So a reader walks the main store, the data stores and each store of the
-//! partition map ([`super::Homes::with_log`]), and an entry may be in two of them.
+//! partition map ([`LogStores::of`]), and an entry may be in two of them.
 
 use std::ops::{Bound, ControlFlow};
 
 use bytes::Bytes;
 
+use super::homes::Homes;
+use super::map::TablePartitions;
 use super::ring::StoreId;
 use super::stores::Stores;
 use helenus_storage::storage::change_log::{self, Before, KEY_BYTES, Logged, LoggedChange};
@@ -173,8 +175,11 @@ pub struct LogMoment {
 }
 
 impl LogStores {
-    pub(super) const fn new(stores: Vec<Store>) -> Self {
-        Self(stores)
+    /// Those of a table with these physical partitions.
+    #[must_use]
+    pub fn of(homes: &Homes, partitions: &TablePartitions) -> Self {
+        let of_map = partitions.stores().filter(|(id, _)| !homes.is_kept(*id));
+        Self(homes.kept().chain(of_map).map(|(_, store)| store.clone()).collect())
     }
 
     /// Each of them now.

@@ -10,7 +10,7 @@ use std::ops::{Bound, ControlFlow};
 use bytes::Bytes;
 
 use super::hosted::Hosted;
-use super::view::Moment;
+use super::moment::Moment;
 use helenus_base::invariant::Broken;
 use helenus_storage::storage::deletion::{self, Covered};
 use helenus_storage::storage::key::{self, RowKind};

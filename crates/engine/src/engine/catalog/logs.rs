@@ -18,7 +18,7 @@ use helenus_schema::schema::{Schema, StorageId};
 impl Catalog {
     /// The stores that may have entries of the change log of a table with these physical partitions.
     pub(in crate::engine) fn stores_with_log(&self, partitions: &TablePartitions) -> LogStores {
-        self.placement.homes.with_log(partitions)
+        LogStores::of(&self.placement.homes, partitions)
     }
 
     /// Begins logs after a change was published.

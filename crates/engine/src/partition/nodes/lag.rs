@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::{Nodes, Replica};
 use crate::partition::faults::Place;
+use crate::partition::moment::Moment;
 use crate::partition::ring::StoreId;
-use crate::partition::view;
 use helenus_storage::storage::Snapshot;
 
 /// Moments kept for replicas that lag, for each store.
@@ -87,7 +87,7 @@ impl Nodes {
 
     /// The oldest kept moment of a store that a replica with such a lag may show; `None` means now.
     #[must_use]
-    pub fn snapshot_override(&self, store: StoreId, lag: Lag) -> Option<view::Moment> {
+    pub fn snapshot_override(&self, store: StoreId, lag: Lag) -> Option<Moment> {
         let state = self.locked();
         let now = self.clock.monotonic();
         let kept = state.kept.iter().find(|kept| kept.store == store)?;
@@ -104,6 +104,6 @@ impl Nodes {
         };
         let place = (0..count).find(oldest)?;
         // The newest is excluded: it may be older than commits made while the plan had no lag.
-        (place + 1 < count).then(|| kept.moments.get(place).map(|(_, at)| view::Moment(at.clone())))?
+        (place + 1 < count).then(|| kept.moments.get(place).map(|(_, at)| Moment(at.clone())))?
     }
 }
