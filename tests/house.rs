@@ -291,8 +291,8 @@ const STARTS_TASKS: &[(&str, &str)] = &[
         "the writer of the mark: dropping its handle joins it",
     ),
     (
-        "crates/fleet/src/fleet/memory.rs",
-        "an answer between nodes of one process: it ends with its deadline",
+        "crates/fleet/src/fleet/serving.rs",
+        "a long question: its connection polls it to its end, or aborts it",
     ),
     (
         "src/cli/parent.rs",

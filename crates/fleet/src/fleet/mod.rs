@@ -9,10 +9,26 @@
 //! A question and each piece of its answer are bytes; their meaning is the caller's. A question is sent at most once: the
 //! error says whether it was sent, and the caller decides whether it may be asked again ([`AskError`]).
 
+mod asking;
+mod endpoint;
+mod envelope;
+mod handshake;
+mod limits;
+mod link;
 mod memory;
+mod serving;
+mod tcp;
+#[cfg(test)]
+mod tests;
 mod transport;
 
-pub use memory::Network;
+pub use endpoint::{Dial, Endpoint, Nonces};
+pub use handshake::{Formats, Identity, Nonce, Secret, Secrets};
+pub use limits::Settings;
+pub use link::{BoxSocket, Socket};
+pub use memory::{Network, Wire};
+pub use tcp::{Tcp, Tls};
 pub use transport::{
-    AnswerSink, Answering, Answers, AskError, Cause, Gone, PeerAddress, PeerName, Question, Refusal, Transport,
+    AnswerSink, Answering, Answers, AskError, BODY_BYTES_MAX, Cause, Gone, PeerAddress, PeerName, Question, Refusal,
+    Transport,
 };

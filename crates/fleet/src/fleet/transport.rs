@@ -11,6 +11,9 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::time::{Instant, Sleep};
 
+/// The most that a question or a piece of an answer may have, in bytes: with it, the memory for a peer stays below 64 MiB.
+pub const BODY_BYTES_MAX: usize = 15 << 20;
+
 /// Where a node listens for other nodes: `HOST:PORT`. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerAddress(Arc<str>);
@@ -69,9 +72,9 @@ pub enum Cause {
     /// The address cannot be reached, or the socket failed.
     #[error("{0}")]
     Socket(std::io::ErrorKind),
-    /// The last attempt failed a moment ago; the next is not due yet.
-    #[error("the last attempt to connect failed a moment ago")]
-    BackingOff,
+    /// The connection did not open in time.
+    #[error("no connection in time")]
+    Slow,
     /// The other side closed the connection.
     #[error("the connection was closed")]
     Closed,
@@ -81,9 +84,15 @@ pub enum Cause {
     /// Bytes that are no envelopes, or that break the rules of the connection.
     #[error("damaged bytes: {0}")]
     Damaged(&'static str),
-    /// This node is closing the transport.
+    /// This node is stopping.
     #[error("this node is stopping")]
     Stopping,
+    /// The other node is stopping, and takes no more questions.
+    #[error("the peer is stopping")]
+    Leaving,
+    /// This node knows too many peers.
+    #[error("too many peers")]
+    TooMany,
     /// The other side gave up its answer: it failed, or it is stopping.
     #[error("the answer was abandoned")]
     Abandoned,
@@ -125,6 +134,12 @@ pub enum Refusal {
         answerer: String,
         /// The identity of that one's database.
         answerer_cluster: String,
+    },
+    /// They have the same name, or a node asked itself.
+    #[error("both nodes have the name {name}")]
+    Name {
+        /// The name.
+        name: String,
     },
     /// The other side does not know the secret of the cluster.
     #[error("the peer did not prove that it knows the cluster's secret")]
@@ -209,11 +224,9 @@ pub(crate) trait Incoming: Send + Sync {
     /// The next piece; `None` means the answer is complete.
     fn poll_next(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, AskError>>;
 
-    /// Whether the question was handed to the socket.
-    fn was_sent(&self) -> bool;
-
-    /// The asker takes no more: what arrived is dropped, and the other side is told.
-    fn cancel(&self);
+    /// The asker takes no more: what arrived is dropped, and the other side is told. Returns whether the question may
+    /// have been sent; if not, it never will be.
+    fn give_up(&self) -> bool;
 }
 
 /// The sending end of an answer, as a transport implements it.
@@ -291,8 +304,7 @@ impl Answers {
                     .timer
                     .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
                 ready!(timer.as_mut().poll(context));
-                let was_sent = self.incoming.was_sent();
-                self.incoming.cancel();
+                let was_sent = self.incoming.give_up();
                 Err(AskError::TimedOut { was_sent })
             }
             Poll::Ready(polled) => polled,
@@ -305,7 +317,7 @@ impl Answers {
 impl Drop for Answers {
     fn drop(&mut self) {
         if !self.is_over {
-            self.incoming.cancel();
+            self.incoming.give_up();
         }
     }
 }
@@ -330,10 +342,11 @@ impl AnswerSink {
         }
     }
 
-    /// Sends a piece; waits while the asker takes none.
+    /// Sends a piece of at most [`BODY_BYTES_MAX`] bytes; waits while the asker takes none. Pieces of an answer are sent
+    /// one at a time.
     ///
     /// # Errors
-    /// The asker no longer waits.
+    /// The asker no longer waits, or the piece is larger: then the answer is given up.
     pub async fn piece(&self, piece: Bytes) -> Result<(), Gone> {
         self.send(piece, false).await
     }
@@ -341,7 +354,7 @@ impl AnswerSink {
     /// Sends the last piece and the end in one message.
     ///
     /// # Errors
-    /// The asker no longer waits.
+    /// As [`AnswerSink::piece`].
     pub async fn last(mut self, piece: Bytes) -> Result<(), Gone> {
         self.send(piece, true).await?;
         self.outgoing = None;

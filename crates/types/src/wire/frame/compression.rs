@@ -13,8 +13,11 @@ fn bad(what: &'static str) -> Malformed {
     Malformed::Compression { what }
 }
 
-/// The bytes of an lz4 block of known uncompressed length.
-pub(super) fn lz4_block(block: &[u8], length: usize, bytes_max: usize) -> Result<Vec<u8>, Malformed> {
+/// The bytes of an lz4 block of known uncompressed length, `length`.
+///
+/// # Errors
+/// It is no such block, or `length` is above `bytes_max`.
+pub fn lz4_block(block: &[u8], length: usize, bytes_max: usize) -> Result<Vec<u8>, Malformed> {
     if length > bytes_max {
         return Err(bad("the uncompressed length exceeds the limit"));
     }
@@ -88,7 +91,7 @@ pub(super) fn compress(algorithm: Compression, body: &[u8], out: &mut Vec<u8>) -
 }
 
 /// Appends `bytes` as an lz4 block, without any length; `false` means it failed.
-pub(super) fn lz4_append(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+pub fn lz4_append(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     let start = out.len();
     out.resize(start + lz4_flex::block::get_maximum_output_size(bytes.len()), 0);
     let space = out.get_mut(start..).unwrap_or_default();

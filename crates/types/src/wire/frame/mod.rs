@@ -12,6 +12,7 @@ mod decoder;
 mod encoder;
 pub mod segment;
 
+pub use compression::{lz4_append, lz4_block};
 pub use decoder::{Decoder, Fatal, Inbound};
 pub use encoder::Encoder;
 
