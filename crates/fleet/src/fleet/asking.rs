@@ -24,8 +24,8 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, timeout_at};
 
 use super::envelope::{Envelope, Header, Kind};
 use super::limits::{
-    ENCODED_BYTES_MAX, GRANTED_BYTES_MAX, QUESTIONS_BYTES_MAX, RETURNED_BYTES_MIN, Settings, WIDE_WINDOW_BYTES,
-    WINDOW_BYTES, cost, weight,
+    DECODED_BYTES_MAX, ENCODED_BYTES_MAX, GRANTED_BYTES_MAX, QUESTIONS_BYTES_MAX, RETURNED_BYTES_MIN, Settings,
+    WIDE_WINDOW_BYTES, WINDOW_BYTES, cost, weight,
 };
 use super::link::Link;
 use super::transport::{Answers, AskError, BODY_BYTES_MAX, Cause, Incoming, PeerName, Question};
@@ -634,6 +634,8 @@ pub(super) struct AskingTask {
     settings: Settings,
     ticks: Interval,
     is_heard: bool,
+    /// Whether what was read may hold more envelopes.
+    has_more: bool,
     missed: u32,
     /// Why the connection ended. `None` means that it did not, or that the task was aborted.
     cause: Option<Cause>,
@@ -656,6 +658,7 @@ impl AskingTask {
             ticks: ticks(settings.ping_every),
             settings,
             is_heard: true,
+            has_more: false,
             missed: 0,
             cause: None,
             batch: Vec::new(),
@@ -695,13 +698,21 @@ impl AskingTask {
     }
 
     fn read(&mut self, context: &mut Context<'_>) -> Result<bool, Cause> {
-        let Poll::Ready(read) = self.link.poll_read(context) else {
-            return Ok(false);
-        };
-        read?;
+        if !self.has_more {
+            let Poll::Ready(read) = self.link.poll_read(context) else {
+                return Ok(false);
+            };
+            read?;
+        }
         self.is_heard = true;
         let now = Instant::now();
-        while let Some(envelope) = self.link.next_envelope()? {
+        let mut bytes = 0;
+        while bytes < DECODED_BYTES_MAX {
+            let Some(envelope) = self.link.next_envelope()? else {
+                self.has_more = false;
+                return Ok(true);
+            };
+            bytes += weight(&envelope.body);
             let ends_it = matches!(
                 envelope.header.kind,
                 Kind::Leaving | Kind::Piece | Kind::End | Kind::Broken
@@ -711,6 +722,7 @@ impl AskingTask {
                 return Err(Cause::Leaving);
             }
         }
+        self.has_more = true;
         Ok(true)
     }
 

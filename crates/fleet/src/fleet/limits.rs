@@ -37,6 +37,9 @@ const STATE_BYTES: usize = 1024;
 /// Bytes that wait for the socket before more messages are encoded. What is not encoded is known not to be sent.
 pub(super) const ENCODED_BYTES_MAX: usize = 256 * 1024;
 
+/// Bytes of envelopes that are handled before something else is done: a read can hold 255 times its size, compressed.
+pub(super) const DECODED_BYTES_MAX: usize = 512 * 1024;
+
 /// Bytes that one read asks the socket for.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 

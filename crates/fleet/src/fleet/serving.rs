@@ -21,7 +21,9 @@ use tokio::time::{Instant, Interval};
 
 use super::asking::ticks;
 use super::envelope::{Envelope, Header, Kind};
-use super::limits::{ENCODED_BYTES_MAX, QUESTIONS_BYTES_MAX, Settings, WIDE_WINDOW_BYTES, WINDOW_BYTES, cost, weight};
+use super::limits::{
+    DECODED_BYTES_MAX, ENCODED_BYTES_MAX, QUESTIONS_BYTES_MAX, Settings, WIDE_WINDOW_BYTES, WINDOW_BYTES, cost, weight,
+};
 use super::link::Link;
 use super::transport::{AnswerSink, Answering, BODY_BYTES_MAX, Cause, Gone, Outgoing, PeerName};
 
@@ -466,6 +468,8 @@ pub(super) struct ServingTask {
     /// Microseconds between pings, as the asker says.
     every_micros: u32,
     is_heard: bool,
+    /// Whether what was read may hold more envelopes.
+    has_more: bool,
     missed: u32,
     works: FuturesUnordered<Work>,
     batch: Vec<(Header, Bytes)>,
@@ -488,6 +492,7 @@ impl ServingTask {
             every_micros: 0,
             settings,
             is_heard: true,
+            has_more: false,
             missed: 0,
             works: FuturesUnordered::new(),
             batch: Vec::new(),
@@ -534,15 +539,24 @@ impl ServingTask {
     }
 
     fn read(&mut self, context: &mut Context<'_>) -> Result<bool, Cause> {
-        let Poll::Ready(read) = self.link.poll_read(context) else {
-            return Ok(false);
-        };
-        read?;
+        if !self.has_more {
+            let Poll::Ready(read) = self.link.poll_read(context) else {
+                return Ok(false);
+            };
+            read?;
+        }
         self.is_heard = true;
         let now = Instant::now();
-        while let Some(envelope) = self.link.next_envelope()? {
+        let mut bytes = 0;
+        while bytes < DECODED_BYTES_MAX {
+            let Some(envelope) = self.link.next_envelope()? else {
+                self.has_more = false;
+                return Ok(true);
+            };
+            bytes += weight(&envelope.body);
             self.take(envelope, now)?;
         }
+        self.has_more = true;
         Ok(true)
     }
 
