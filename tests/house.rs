@@ -374,7 +374,6 @@ const WRITE_PART_KNOWS: &[&str] = &[
 
 /// A folder with a circle of its parts, the parts in it, and why it is still there. Rooms are named without their crate.
 const CIRCLES: &[(&str, usize, &str)] = &[
-    ("planner", 2, "calls have terms as arguments, and a call is a term"),
     ("storage", 2, "options name the simulated engine"),
     ("java/src", 6, "the interpreter's values, library and bodies"),
 ];

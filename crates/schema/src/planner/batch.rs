@@ -9,7 +9,8 @@ use grammar::ast::{self, Modification};
 use super::error::Error;
 use super::modify::{self, ModifyPlan};
 use super::refusal::{BatchRefusal, ModifyRefusal};
-use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
+use super::term::{Binding, ColumnSpec, TypedTerm};
+use super::typing::TypeChecker;
 use super::using;
 use crate::command::{Batch, BatchKind, Condition, Value, Write};
 use crate::schema::Schema;
@@ -216,7 +217,7 @@ pub(crate) fn batch(
             table_name: Arc::from(table.name.as_str()),
             table: Some(Arc::clone(&table)),
             markers: &mut *typer.markers,
-            calls: crate::planner::function::CallMemo::default(),
+            calls: crate::planner::typing::CallMemo::default(),
         };
         modifications.push(Arc::new(match modification {
             Modification::Insert(insert) => modify::insert(&mut typer, &table, insert)?,

@@ -4,7 +4,8 @@ use grammar::ast::Term;
 
 use super::error::Error;
 use super::refusal::ValueRefusal;
-use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
+use super::term::{Binding, ColumnSpec, TypedTerm};
+use super::typing::TypeChecker;
 use crate::command::{Value, WriteVerb};
 use crate::schema::Table;
 use helenus_types::types::{CqlType, Json, Native, folded_json_name as folded};

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! ast::Statement ─ plan ─→ Planned { plan, markers, result } ─ bind(values) ─→ Read | Write | Batch
-//!     term.rs function.rs        a term and its receiver     → TypedTerm
+//!     typing/ function.rs        a term and its receiver     → TypedTerm (term.rs)
 //!     relation.rs merge.rs validate.rs  WHERE                  → Restrictions, validated in Cassandra's order
 //!     index.rs                   the table's indexes         → needs filtering or not, index lookups
 //!     restrict.rs range.rs         Restrictions + values       → partition keys, clustering keys and ranges, filters
@@ -56,6 +56,7 @@ mod term;
 #[cfg(test)]
 mod tests;
 mod text;
+mod typing;
 mod using;
 mod validate;
 mod value;
@@ -78,7 +79,7 @@ pub use using::TTL_SECONDS_MAX;
 
 use crate::command::ResultColumn;
 use markers::Markers;
-use term::TypeChecker;
+use typing::TypeChecker;
 
 use crate::schema::{Schema, Table};
 
@@ -303,7 +304,7 @@ fn plan_batch(
         table_name: Arc::from("[batch]"),
         table: None,
         markers: &mut markers,
-        calls: function::CallMemo::default(),
+        calls: typing::CallMemo::default(),
     };
     let plan = batch::batch(&mut typer, schema, session_keyspace, batch)?;
     let mut tables: Vec<Arc<Table>> = Vec::new();
@@ -367,7 +368,7 @@ fn typer<'a>(schema: &'a Schema, table: &Arc<Table>, markers: &'a mut Markers) -
         table_name: Arc::from(table.name.as_str()),
         table: Some(Arc::clone(table)),
         markers,
-        calls: function::CallMemo::default(),
+        calls: typing::CallMemo::default(),
     }
 }
 

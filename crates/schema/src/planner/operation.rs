@@ -5,8 +5,9 @@ use grammar::ast::{Assignment, DeleteTarget, Name, Term};
 
 use super::error::Error;
 use super::refusal::OperationRefusal;
-use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
+use super::term::{Binding, ColumnSpec, TypedTerm};
 use super::text::TermText;
+use super::typing::TypeChecker;
 use super::value;
 use crate::command::{ColumnChange, Value};
 use crate::schema::Column;

@@ -17,7 +17,8 @@ use super::refusal::SelectRefusal;
 use super::restrict::{FilterPlan, KeysPlan, PartitionPlan};
 use super::restriction::{Kind, Restriction, Restrictions, Test, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
-use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
+use super::term::{Binding, ColumnSpec, TypedTerm};
+use super::typing::TypeChecker;
 use super::validate::{RestrictionValidator, filters_by_slices, filters_implicitly};
 use super::value;
 use crate::command::{

@@ -1,20 +1,21 @@
 //! Typed terms: a statement's literals, markers, collections and calls, resolved against the column that receives them.
 //!
-//! Typing happens once, when a statement is planned. [`TypedTerm::bind`] runs for each execution; for a constant or a
-//! marker it clones a reference-counted slice.
+//! Typing happens once, when a statement is planned ([`super::typing`]). [`TypedTerm::bind`] runs for each execution; for a
+//! constant or a marker it clones a reference-counted slice.
 
 use bytes::Bytes;
-use grammar::ast::{Literal, Name, Site, Term};
+use grammar::ast::Literal;
 
 use super::error::Error;
-use super::function::{self, Call};
-use super::markers::{MarkerSpec, Markers};
-use super::refusal::{LiteralPart, TermRefusal};
-use super::text::{TermText, type_text_full};
+use super::function::refusal;
+use super::key::partition_key;
+use super::refusal::TermRefusal;
 use super::value;
 use crate::command::Value;
-use crate::schema::{Column, ColumnKind, Schema, Table};
-use helenus_types::types::{Assignment, CqlType, Native};
+use crate::schema::{Column, ColumnKind};
+use helenus_types::functions::Function;
+use helenus_types::token::Token;
+use helenus_types::types::{Assignment, CqlType};
 
 /// The receiver of a term: its name in messages and its type.
 #[derive(Clone, Debug)]
@@ -71,6 +72,15 @@ pub(crate) enum TypedTerm {
     Construct(CqlType, Vec<TypedTerm>),
 }
 
+/// A call whose function is resolved.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// The function; `None` means `token`.
+    pub(super) function: Option<Function>,
+    /// Its arguments.
+    pub(crate) arguments: Vec<TypedTerm>,
+}
+
 /// The context in which terms are evaluated to values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding<'a> {
@@ -80,448 +90,6 @@ pub(crate) struct Binding<'a> {
     pub(crate) json: Option<&'a [Value]>,
     /// Time and randomness for functions.
     pub(crate) context: &'a helenus_types::functions::Context,
-}
-
-/// Determines the types of terms.
-pub(crate) struct TypeChecker<'a> {
-    /// The schema, for user-defined types and functions.
-    pub(crate) schema: &'a Schema,
-    /// The table's keyspace, or `[batch]`.
-    pub(crate) keyspace: std::sync::Arc<str>,
-    /// The table, or `[batch]`.
-    pub(crate) table_name: std::sync::Arc<str>,
-    /// The table; `None` means that the terms belong to a batch as a whole.
-    pub(crate) table: Option<std::sync::Arc<Table>>,
-    /// The statement's markers.
-    pub(crate) markers: &'a mut Markers,
-    /// Types and fits of the statement's calls, resolved so far.
-    pub(crate) calls: super::function::CallMemo,
-}
-
-impl TypeChecker<'_> {
-    /// Types the term for its receiver.
-    pub(crate) fn term(&mut self, term: &Term, receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
-        match term {
-            Term::BindMarker { at, .. } => Ok(self.marker(*at, receiver)),
-            Term::Literal(Literal::Null) if receiver.ty == CqlType::Native(Native::Counter) => {
-                Err(TermRefusal::NullCounter.into())
-            }
-            Term::Literal(literal) => Ok(TypedTerm::Constant(literal_value(literal, receiver)?)),
-            Term::List(elements) => self.list(term, elements, receiver),
-            Term::Set(elements) => self.set(term, elements, receiver),
-            Term::Map(entries) => self.map(term, entries, receiver),
-            Term::Tuple(elements) => match in_parentheses(elements, &receiver.ty) {
-                Some(only) => self.term(only, receiver),
-                None => self.tuple(elements, receiver),
-            },
-            Term::Udt(fields) => self.udt(fields, receiver),
-            Term::TypeHint { target, term: inner } => {
-                let ty = self.resolve_type(target)?;
-                if self.fit(inner, &ty)? == Assignment::No {
-                    return Err(TermRefusal::Hint {
-                        value: TermText(inner).to_string(),
-                        ty: type_name(&ty),
-                    }
-                    .into());
-                }
-                let is_loose = receiver.is_descending && matches!(receiver.ty.unfrozen(), CqlType::User(_));
-                let fit = match is_loose {
-                    true => type_fit(&ty, &receiver.ty),
-                    false => self.fit(term, &receiver.ty)?,
-                };
-                if fit == Assignment::No {
-                    return Err(TermRefusal::Hinted {
-                        value: self.text(term),
-                        receiver: receiver.name.clone(),
-                        ty: type_name(&receiver.ty),
-                    }
-                    .into());
-                }
-                self.term(inner, receiver)
-            }
-            Term::Function { .. } | Term::Arithmetic { .. } | Term::Negate { .. } | Term::Cast { .. } => {
-                function::call(self, term, receiver)
-            }
-        }
-    }
-
-    /// Types the marker at this site.
-    pub(crate) fn marker(&mut self, at: Site, receiver: &ColumnSpec) -> TypedTerm {
-        let spec = MarkerSpec {
-            keyspace: self.keyspace.clone(),
-            table: self.table_name.clone(),
-            name: receiver.name.clone(),
-            ty: receiver.ty.clone(),
-        };
-        TypedTerm::Marker(
-            self.markers.define(at, spec, receiver.partition_key),
-            receiver.ty.clone(),
-        )
-    }
-
-    /// A term in Cassandra's format.
-    pub(crate) fn text(&self, term: &Term) -> String {
-        match term {
-            Term::TypeHint { target, term } => {
-                format!("({}){}", type_text_full(target, &self.keyspace), self.text(term))
-            }
-            term => TermText(term).to_string(),
-        }
-    }
-
-    /// Resolves a type as written; its user-defined types are those of the table's keyspace.
-    pub(crate) fn resolve_type(&self, ty: &grammar::ast::Type) -> Result<CqlType, Error> {
-        value::resolve_type(self.schema, &self.keyspace, ty)
-    }
-
-    /// How well a term fits a type (Cassandra's `testAssignment`).
-    pub(crate) fn fit(&self, term: &Term, ty: &CqlType) -> Result<Assignment, Error> {
-        let bare = ty.unfrozen();
-        Ok(match term {
-            Term::BindMarker { .. } => Assignment::Weak,
-            Term::Literal(literal) => ty.assignable(literal),
-            Term::List(elements) => match bare {
-                CqlType::List(of) => self.fit_all(elements, of)?,
-                CqlType::Vector(of, dimension) => {
-                    if usize::try_from(*dimension).is_ok_and(|dimension| dimension == elements.len()) {
-                        self.fit_all(elements, of)?
-                    } else {
-                        Assignment::No
-                    }
-                }
-                _ => Assignment::No,
-            },
-            Term::Set(elements) => match bare {
-                CqlType::Set(of) => self.fit_all(elements, of)?,
-                CqlType::Map(..) if elements.is_empty() => Assignment::Weak,
-                _ => Assignment::No,
-            },
-            Term::Map(entries) => match bare {
-                CqlType::Map(key, of) => {
-                    let mut worst = Assignment::of_elements(entries.len());
-                    for (k, v) in entries {
-                        worst = worst.min(self.fit(k, key)?).min(self.fit(v, of)?);
-                    }
-                    worst
-                }
-                _ => Assignment::No,
-            },
-            Term::Tuple(elements) => {
-                if let Some(only) = in_parentheses(elements, ty) {
-                    return self.fit(only, ty);
-                }
-                let types: Vec<&CqlType> = match bare {
-                    CqlType::Tuple(of) => of.iter().collect(),
-                    CqlType::User(user) => user.fields.iter().map(|(_, ty)| ty).collect(),
-                    _ => return Ok(Assignment::No),
-                };
-                if elements.len() > types.len() {
-                    return Ok(Assignment::No);
-                }
-                let mut worst = Assignment::Weak;
-                for (element, ty) in elements.iter().zip(types) {
-                    worst = worst.min(self.fit(element, ty)?);
-                }
-                worst
-            }
-            Term::Udt(fields) => match bare {
-                CqlType::User(user) => {
-                    let mut worst = Assignment::Weak;
-                    for (name, term) in fields {
-                        match user.fields.iter().find(|(field, _)| field == name.as_str()) {
-                            Some((_, ty)) => worst = worst.min(self.fit(term, ty)?),
-                            None => worst = Assignment::No,
-                        }
-                    }
-                    worst
-                }
-                _ => Assignment::No,
-            },
-            Term::TypeHint { target, .. } => {
-                let hint = self.resolve_type(target)?;
-                // Of collections and user-defined types both are frozen, or neither.
-                match hint.unfrozen().is_multi_cell() && hint.is_multi_cell() != ty.is_multi_cell() {
-                    true => Assignment::No,
-                    false => type_fit(&hint, ty),
-                }
-            }
-            Term::Function { at, .. }
-            | Term::Arithmetic { at, .. }
-            | Term::Negate { at, .. }
-            | Term::Cast { at, .. } => function::fit(self, term, *at, ty),
-        })
-    }
-
-    fn fit_all(&self, terms: &[Term], ty: &CqlType) -> Result<Assignment, Error> {
-        let mut worst = Assignment::of_elements(terms.len());
-        for term in terms {
-            worst = worst.min(self.fit(term, ty)?);
-        }
-        Ok(worst)
-    }
-
-    fn list(&mut self, term: &Term, elements: &[Term], receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
-        let bare = receiver.ty.unfrozen().clone();
-        let (of, what) = match &bare {
-            CqlType::List(of) => (of.clone(), "list"),
-            CqlType::Vector(of, dimension) => {
-                if usize::try_from(*dimension).is_ok_and(|dimension| dimension != elements.len()) {
-                    return Err(TermRefusal::VectorLength {
-                        receiver: receiver.name.clone(),
-                        ty: type_name(&receiver.ty),
-                        dimension: *dimension,
-                        given: elements.len(),
-                    }
-                    .into());
-                }
-                (of.clone(), "vector")
-            }
-            _ => {
-                let name = type_name(&receiver.ty);
-                return Err(TermRefusal::NoList(name).into());
-            }
-        };
-        for element in elements {
-            if self.fit(element, &of)? == Assignment::No {
-                return Err(TermRefusal::Part {
-                    kind: what,
-                    receiver: receiver.name.clone(),
-                    part: LiteralPart::Value(TermText(element).to_string()),
-                    ty: type_name(&of),
-                }
-                .into());
-            }
-        }
-        if elements.is_empty() && receiver.ty == bare && what == "list" {
-            return self.empty_collection(term, receiver);
-        }
-        let part = receiver.part("value", (*of).clone());
-        let typed = self.elements(elements, &part, what, receiver)?;
-        construct(bare, typed)
-    }
-
-    fn set(&mut self, term: &Term, elements: &[Term], receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
-        let bare = receiver.ty.unfrozen().clone();
-        let of = match &bare {
-            CqlType::Map(..) if elements.is_empty() => return self.empty_collection(term, receiver),
-            CqlType::Set(of) => of.clone(),
-            _ => {
-                return Err(TermRefusal::LiteralKind {
-                    kind: "set",
-                    receiver: receiver.name.clone(),
-                    ty: type_name(&receiver.ty),
-                }
-                .into());
-            }
-        };
-        for element in elements {
-            if self.fit(element, &of)? == Assignment::No {
-                return Err(TermRefusal::Part {
-                    kind: "set",
-                    receiver: receiver.name.clone(),
-                    part: LiteralPart::Value(TermText(element).to_string()),
-                    ty: type_name(&of),
-                }
-                .into());
-            }
-        }
-        let part = receiver.part("value", (*of).clone());
-        let typed = self.elements(elements, &part, "set", receiver)?;
-        construct(bare, typed)
-    }
-
-    /// An empty collection; for a multi-cell column it equals null.
-    fn empty_collection(&mut self, _: &Term, receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
-        construct(receiver.ty.unfrozen().clone(), Vec::new())
-    }
-
-    fn elements(
-        &mut self,
-        elements: &[Term],
-        part: &ColumnSpec,
-        what: &'static str,
-        receiver: &ColumnSpec,
-    ) -> Result<Vec<TypedTerm>, Error> {
-        elements
-            .iter()
-            .map(|element| {
-                let typed = self.term(element, part)?;
-                no_marker(&typed, what, receiver)?;
-                Ok(typed)
-            })
-            .collect()
-    }
-
-    fn map(&mut self, _: &Term, entries: &[(Term, Term)], receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
-        let bare = receiver.ty.unfrozen().clone();
-        let CqlType::Map(key, of) = &bare else {
-            return Err(TermRefusal::LiteralKind {
-                kind: "map",
-                receiver: receiver.name.clone(),
-                ty: type_name(&receiver.ty),
-            }
-            .into());
-        };
-        for (k, v) in entries {
-            for (part, term, ty) in [
-                (LiteralPart::Key as fn(String) -> LiteralPart, k, key),
-                (LiteralPart::Value, v, of),
-            ] {
-                if self.fit(term, ty)? == Assignment::No {
-                    return Err(TermRefusal::Part {
-                        kind: "map",
-                        receiver: receiver.name.clone(),
-                        part: part(TermText(term).to_string()),
-                        ty: type_name(ty),
-                    }
-                    .into());
-                }
-            }
-        }
-        let (key, of) = (
-            receiver.part("key", (**key).clone()),
-            receiver.part("value", (**of).clone()),
-        );
-        let mut typed = Vec::with_capacity(entries.len() * 2);
-        for (k, v) in entries {
-            for (term, part) in [(k, &key), (v, &of)] {
-                let element = self.term(term, part)?;
-                no_marker(&element, "map", receiver)?;
-                typed.push(element);
-            }
-        }
-        construct(bare, typed)
-    }
-
-    fn tuple(&mut self, elements: &[Term], receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
-        let bare = receiver.ty.unfrozen().clone();
-        let types: Vec<CqlType> = match &bare {
-            CqlType::Tuple(of) => of.to_vec(),
-            CqlType::User(user) => user.fields.iter().map(|(_, ty)| ty.clone()).collect(),
-            _ => {
-                return Err(TermRefusal::LiteralKind {
-                    kind: "tuple type",
-                    receiver: receiver.name.clone(),
-                    ty: type_name(&receiver.ty),
-                }
-                .into());
-            }
-        };
-        if elements.len() > types.len() {
-            return Err(TermRefusal::TupleLength {
-                receiver: receiver.name.clone(),
-                ty: type_name(&receiver.ty),
-                expected: types.len(),
-                given: elements.len(),
-            }
-            .into());
-        }
-        for (index, (element, ty)) in elements.iter().zip(&types).enumerate() {
-            if self.fit(element, ty)? == Assignment::No {
-                return Err(TermRefusal::Part {
-                    kind: "tuple",
-                    receiver: receiver.name.clone(),
-                    part: LiteralPart::Component(index),
-                    ty: type_name(ty),
-                }
-                .into());
-            }
-        }
-        if receiver.ty.is_multi_cell() {
-            // Differs: Cassandra reaches this point, and fails with a ClassCastException.
-            return Err(TermRefusal::LiteralKind {
-                kind: "tuple",
-                receiver: receiver.name.clone(),
-                ty: type_name(&receiver.ty),
-            }
-            .into());
-        }
-        let mut typed = Vec::with_capacity(types.len());
-        for (index, (element, ty)) in elements.iter().zip(types).enumerate() {
-            let part = ColumnSpec::new(format!("{}[{index}]", receiver.name), ty);
-            typed.push(self.term(element, &part)?);
-        }
-        construct(bare, typed)
-    }
-
-    fn udt(&mut self, fields: &[(Name, Term)], receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
-        let bare = receiver.ty.unfrozen().clone();
-        let CqlType::User(user) = &bare else {
-            return Err(TermRefusal::LiteralKind {
-                kind: "user type",
-                receiver: receiver.name.clone(),
-                ty: type_name(&receiver.ty),
-            }
-            .into());
-        };
-        for (name, term) in fields {
-            let Some((_, ty)) = user.fields.iter().find(|(field, _)| field == name.as_str()) else {
-                return Err(TermRefusal::UnknownField {
-                    field: name.as_str().to_owned(),
-                    user_type: user.name.clone(),
-                }
-                .into());
-            };
-            if self.fit(term, ty)? == Assignment::No {
-                return Err(TermRefusal::Part {
-                    kind: "user type",
-                    receiver: receiver.name.clone(),
-                    part: LiteralPart::Field(name.as_str().to_owned()),
-                    ty: type_name(ty),
-                }
-                .into());
-            }
-        }
-        let mut typed = Vec::with_capacity(user.fields.len());
-        for (field, ty) in &user.fields {
-            // The last duplicate wins: Cassandra keeps fields in a map.
-            let given = fields.iter().rev().find(|(name, _)| name.as_str() == field);
-            typed.push(match given {
-                Some((_, term)) => {
-                    self.term(term, &ColumnSpec::new(format!("{}.{field}", receiver.name), ty.clone()))?
-                }
-                None => TypedTerm::Constant(None),
-            });
-        }
-        // Whether it is frozen decides what becomes of unset fields.
-        construct(receiver.ty.clone(), typed)
-    }
-}
-
-/// `(a)` is `a` unless the receiver is a tuple.
-fn in_parentheses<'t>(elements: &'t [Term], ty: &CqlType) -> Option<&'t Term> {
-    match elements {
-        [only] if !matches!(ty.unfrozen(), CqlType::Tuple(_) | CqlType::User(_)) => Some(only),
-        _ => None,
-    }
-}
-
-/// Refuses markers inside collection literals, at any depth, as Cassandra does.
-fn no_marker(element: &TypedTerm, what: &'static str, receiver: &ColumnSpec) -> Result<(), Error> {
-    if element.has_marker() && what != "vector" {
-        return Err(TermRefusal::Marker {
-            kind: what,
-            receiver: receiver.name.clone(),
-        }
-        .into());
-    }
-    Ok(())
-}
-
-/// A collection, tuple or the like; evaluated at once if all its elements are constants.
-fn construct(ty: CqlType, elements: Vec<TypedTerm>) -> Result<TypedTerm, Error> {
-    let constants: Option<Vec<Value>> = elements
-        .iter()
-        .map(|element| match element {
-            TypedTerm::Constant(Some(bytes)) => Some(Value::Bytes(bytes.clone())),
-            TypedTerm::Constant(None) => Some(Value::Null),
-            _ => None,
-        })
-        .collect();
-    match constants {
-        Some(values) => Ok(TypedTerm::Constant(Some(value::construct(&ty, values)?))),
-        None => Ok(TypedTerm::Construct(ty, elements)),
-    }
 }
 
 /// A literal as a value of the receiver's type.
@@ -615,6 +183,48 @@ impl TypedTerm {
                     .collect::<Result<Vec<_>, _>>()?;
                 value::construct(ty, values).map(Value::Bytes)
             }
+        }
+    }
+}
+
+impl Call {
+    /// The result. A user-defined function returns sets and maps in any order, which are stored in theirs.
+    pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<Bytes>, Error> {
+        let bytes = self.result(binding)?;
+        match (&self.function, &bytes) {
+            (Some(function), Some(bytes)) if function.is_user_defined() => {
+                value::bound(function.return_type(), bytes).map(Some)
+            }
+            _ => Ok(bytes),
+        }
+    }
+
+    /// The result as the function returned it, which another function receives.
+    fn result(&self, binding: &Binding<'_>) -> Result<Option<Bytes>, Error> {
+        let mut arguments = Vec::with_capacity(self.arguments.len());
+        for argument in &self.arguments {
+            if let TypedTerm::Call(call) = argument {
+                arguments.push(call.result(binding)?);
+                continue;
+            }
+            arguments.push(match argument.bind(binding)? {
+                Value::Bytes(bytes) => Some(bytes),
+                Value::Null => None,
+                Value::Unset => {
+                    let name = self.function.as_ref().map_or("token", Function::name);
+                    return Err(TermRefusal::UnsetArgument(name.to_owned()).into());
+                }
+            });
+        }
+        match &self.function {
+            Some(function) => function.call(&arguments, binding.context).map_err(refusal),
+            None => match arguments.into_iter().collect::<Option<Vec<Bytes>>>() {
+                Some(components) => {
+                    let token = Token::of(&partition_key(&components)?);
+                    Ok(Some(Bytes::copy_from_slice(&token.value().to_be_bytes())))
+                }
+                None => Ok(None),
+            },
         }
     }
 }

@@ -8,12 +8,12 @@ use grammar::ast::{Relation, RelationTarget};
 
 use super::ann::AnnOrdering;
 use super::error::Error;
-use super::function::Clause;
 use super::index;
 use super::refusal::RestrictionRefusal;
 use super::restriction::{Kind, Restriction, Restrictions, column_at, names};
-use super::term::TypeChecker;
 use super::text::quoted;
+use super::typing::Clause;
+use super::typing::TypeChecker;
 use crate::schema::Table;
 
 /// Reads, validates and classifies the relations of a statement.

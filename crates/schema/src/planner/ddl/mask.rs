@@ -8,8 +8,9 @@ use super::error::DdlError;
 use super::refusal::MaskRefusal;
 use crate::planner::function;
 use crate::planner::markers::Markers;
-use crate::planner::term::{ColumnSpec, TypeChecker, TypedTerm};
+use crate::planner::term::{ColumnSpec, TypedTerm};
 use crate::planner::text::{Joined, TermText, qualified};
+use crate::planner::typing::{CallMemo, TypeChecker, argument};
 use crate::schema::{Schema, mask_of};
 use helenus_types::functions;
 use helenus_types::types::CqlType;
@@ -33,7 +34,7 @@ pub(super) fn resolve(
         table_name: keyspace.into(),
         table: None,
         markers: &mut markers,
-        calls: function::CallMemo::default(),
+        calls: CallMemo::default(),
     };
     if mask.arguments.iter().any(|term| !is_constant(term)) {
         return Err(MaskRefusal::NotConstant(column.to_owned()).into());
@@ -41,9 +42,9 @@ pub(super) fn resolve(
     let texts: Vec<String> = mask.arguments.iter().map(|term| TermText(term).to_string()).collect();
     let written = format!("{}({})", qualified(&mask.function), Joined(&texts, ", "));
     let own = functions::Argument::typed(ty.marshal_name(), ty.clone());
-    let others = mask.arguments.iter().map(|term| function::argument(&typer, term));
+    let others = mask.arguments.iter().map(|term| argument(&typer, term));
     let arguments: Vec<functions::Argument<'_>> = std::iter::once(own).chain(others).collect();
-    let found = match function::named(&typer, &mask.function, &arguments, None) {
+    let found = match function::named(&typer.scope(), &mask.function, &arguments, None) {
         Ok(found) => found,
         Err(functions::Error::Unknown(_)) => {
             return Err(MaskRefusal::Unknown {

@@ -12,10 +12,10 @@ use grammar::ast::Statement;
 use super::{SelectionPlan, plan};
 use crate::command::{ColumnMasks, Expression, Part};
 use crate::planner::error::Error;
-use crate::planner::function::CallMemo;
 use crate::planner::markers::Markers;
 use crate::planner::refusal::Unsupported;
-use crate::planner::term::TypeChecker;
+use crate::planner::typing::CallMemo;
+use crate::planner::typing::TypeChecker;
 use crate::schema::{Column, Schema, Table};
 use helenus_types::types::quoted;
 

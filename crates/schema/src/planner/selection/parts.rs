@@ -58,7 +58,8 @@ impl SelectorPlanner<'_, '_> {
         let inner = self.select(of, None)?;
         self.place = outside;
         let argument = Argument::typed(inner.name.clone(), inner.ty.clone());
-        let Some(resolved) = function::resolve(self.typer, Callee::Cast(&target), vec![argument], None)? else {
+        let Some(resolved) = function::resolve(&self.typer.scope(), Callee::Cast(&target), vec![argument], None)?
+        else {
             return Ok(inner);
         };
         let name = resolved.result_name(std::slice::from_ref(&inner.name));

@@ -282,7 +282,7 @@ impl SelectorPlanner<'_, '_> {
         let Selector::Function { name, .. } = selector else {
             return false;
         };
-        let resolved = function::is_users(self.typer, name).then(|| self.resolve(selector, None));
+        let resolved = function::is_users(&self.typer.scope(), name).then(|| self.resolve(selector, None));
         let function = resolved.and_then(Result::ok).and_then(|resolved| resolved.function);
         function.is_some_and(|function| function.returns_unfrozen())
     }
@@ -302,7 +302,7 @@ impl SelectorPlanner<'_, '_> {
             .into_iter()
             .map(|of| self.argument(of, &fault))
             .collect::<Result<Vec<_>, _>>()?;
-        let resolved = function::resolve(self.typer, callee, arguments, receiver);
+        let resolved = function::resolve(&self.typer.scope(), callee, arguments, receiver);
         if let Some(fault) = fault.into_inner() {
             return Err(fault);
         }
@@ -328,7 +328,7 @@ impl SelectorPlanner<'_, '_> {
             Selector::Term(term) => term_text(term),
             Selector::CountRows(_) => "count".to_owned(),
             Selector::Function { name, arguments, .. } => {
-                let own: &str = match function::is_users(self.typer, name) {
+                let own: &str = match function::is_users(&self.typer.scope(), name) {
                     true => &self.typer.keyspace,
                     false => KEYSPACE,
                 };
