@@ -175,7 +175,7 @@ impl Stores {
     /// Checks the free space of the stores' disk; does nothing in memory and in a bucket.
     pub fn check_disk(&self) {
         if let Some(directory) = self.0.url.directory() {
-            self.0.reserve.check(directory, &self.0.options);
+            self.0.reserve.check(directory, self.0.options.faults.as_ref());
         }
     }
 

@@ -10,7 +10,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::options::{FaultPoint, Options};
+use super::faults::{FaultPoint, Faults};
 
 /// Largest share of a disk that may be reserved: one part in this many.
 const PART_OF_DISK: u64 = 20;
@@ -51,8 +51,8 @@ impl Reserve {
     }
 
     /// Checks the disk of a directory, and logs what changed. A failed check changes nothing.
-    pub fn check(&self, directory: &Path, options: &Options) {
-        let fault = options.faults.as_ref().and_then(|faults| faults(FaultPoint::FreeSpace));
+    pub fn check(&self, directory: &Path, faults: Option<&Faults>) {
+        let fault = faults.and_then(|faults| faults(FaultPoint::FreeSpace));
         let free = if fault.is_some() {
             Ok(0)
         } else {

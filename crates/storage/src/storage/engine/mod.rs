@@ -10,6 +10,7 @@ mod held;
 mod layout;
 pub(super) mod memory;
 pub(super) mod moments;
+pub(super) mod options;
 pub(super) mod piece;
 mod queue_space;
 pub(super) mod restoring;

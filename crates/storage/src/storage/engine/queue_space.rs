@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::storage::options::Options;
+use crate::storage::engine::options::Options;
 use crate::storage::{Error, Result};
 
 /// Bytes per permit.

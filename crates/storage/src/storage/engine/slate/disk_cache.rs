@@ -36,7 +36,7 @@ use tokio::sync::Semaphore;
 
 use super::places::is_table;
 use crate::storage::engine::directory::{io_error, lock};
-use crate::storage::options::BucketCache;
+use crate::storage::engine::options::BucketCache;
 use crate::storage::{Error, Result};
 use helenus_base::metrics::{CachedPart, count_cached_part};
 use helenus_base::permissions;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::committer::Committer;
 use super::flight::Written;
 use crate::storage::Result;
-use crate::storage::options::Durability;
+use crate::storage::engine::options::Durability;
 
 impl Committer {
     /// Keeps an acknowledged group, the newest that was written, until the log has it.

@@ -10,7 +10,7 @@ use super::committer::{Committer, answer_batches, put};
 use super::flight::{Lateness, PutEvent, Written};
 use super::group::{Group, Request};
 use super::tuning::LOG_OBJECTS_MAX;
-use crate::storage::options::Durability;
+use crate::storage::engine::options::Durability;
 use crate::storage::{CommitSeq, Error, Result};
 
 impl Committer {

@@ -8,7 +8,7 @@ use slatedb::config::CloseOptions;
 use super::committer::Committer;
 use crate::storage::batch::Space;
 use crate::storage::engine::directory::io_error;
-use crate::storage::options::FaultPoint;
+use crate::storage::faults::FaultPoint;
 use crate::storage::{Error, Result};
 
 /// Free space that must be missing for a failure of unknown cause to count as a full disk: the size of an object that

@@ -21,7 +21,7 @@ use super::medium::Medium;
 use super::places::{DATABASE, Folder};
 use super::*;
 use crate::storage::engine::directory::{Directory, Wanted};
-use crate::storage::options::Durability;
+use crate::storage::engine::options::Durability;
 
 /// The operation that fails, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]

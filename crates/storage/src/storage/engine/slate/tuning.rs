@@ -21,7 +21,7 @@ use slatedb::config::{
 use slatedb::db_cache::DbCache;
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 
-use crate::storage::options::{Durability, Options};
+use crate::storage::engine::options::{Durability, Options};
 
 /// How often SlateDB puts its log when no commit waits for it.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);

@@ -21,7 +21,7 @@ use super::super::super::directory::full_or;
 use super::super::{Engine, TABLE_BYTES, guard};
 use super::Committer;
 use crate::storage::Error;
-use crate::storage::options::{FaultPoint, Faults};
+use crate::storage::faults::{FaultPoint, Faults};
 
 /// Time between two checks. A shortage shorter than this goes unnoticed. A longer time would miss more; a shorter one
 /// would cost time in every group.

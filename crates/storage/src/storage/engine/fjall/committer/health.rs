@@ -10,7 +10,7 @@ use super::super::{Engine, TABLE_BYTES, guard};
 use super::free_space::{FreeSpace, was_full};
 use super::maintenance::Maintenance;
 use super::{Committer, Health, POLL};
-use crate::storage::options::FaultPoint;
+use crate::storage::faults::FaultPoint;
 use crate::storage::{CommitSeq, Error, Result};
 
 /// Most polls for readers of the old engine to finish before the store closes.

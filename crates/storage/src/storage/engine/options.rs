@@ -6,13 +6,15 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Error;
-use super::bucket::Reach;
-use super::feed::Positions;
-use super::identity::AskedProfile;
-use super::times::Times;
+#[cfg(feature = "simulation")]
+use super::simulated::Medium;
+use crate::storage::Error;
+use crate::storage::bucket::Reach;
+use crate::storage::faults::{Breaks, Faults, ReadFaults};
+use crate::storage::feed::Positions;
+use crate::storage::identity::AskedProfile;
+use crate::storage::times::Times;
 use helenus_base::clock::Timestamps;
-use helenus_base::invariant::Invariant;
 
 /// When a commit is answered, on engines that keep data on a medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,29 +59,6 @@ impl FromStr for Durability {
         }
     }
 }
-
-/// A point where a test can make the medium fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultPoint {
-    /// Before a group is written and synced.
-    Commit,
-    /// Before the store probes whether the medium takes writes again.
-    Probe,
-    /// When the free space is checked, by the `file:` engine while it writes in the background and for the reserve: a
-    /// full disk means that there is too little.
-    FreeSpace,
-    /// After all acknowledged writes were made durable by a separate sync; the result is ignored.
-    Synced,
-}
-
-/// Makes the medium fail: called at each point; returns the error to inject.
-pub type Faults = Arc<dyn Fn(FaultPoint) -> Option<std::io::Error> + Send + Sync>;
-
-/// Breaks invariants to test their checks: called before each check that it can break.
-pub type Breaks = Arc<dyn Fn(Invariant) -> bool + Send + Sync>;
-
-/// Makes reads of the medium fail: called before each; returns the error to inject.
-pub type ReadFaults = Arc<dyn Fn() -> Option<std::io::Error> + Send + Sync>;
 
 /// A folder on local disk for parts of a bucket's tables. It may be lost without harm.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +140,7 @@ pub struct Options {
     pub breaks: Option<Breaks>,
     /// The simulated medium of a `memory:` store. `None` means plain memory.
     #[cfg(feature = "simulation")]
-    pub medium: Option<super::Medium>,
+    pub medium: Option<Medium>,
 }
 
 impl Default for Options {
@@ -209,7 +188,7 @@ impl Options {
     pub const SHARERS_OF_LOG: usize = 8;
 
     /// The times that a store takes and gives.
-    pub(super) fn times(&self) -> Times {
+    pub(in crate::storage) fn times(&self) -> Times {
         Times {
             timestamps: self.timestamps.clone(),
             positions: self.positions.clone(),
