@@ -211,9 +211,6 @@ const AGAINST_THE_RULES: &[(&str, &str, usize, &str)] = &[
     ),
 ];
 
-/// Folder, files in its circles of more than two files at most, and why still.
-const KNOTS: &[(&str, usize, &str)] = &[];
-
 /// Folders and files that may know CQL's syntax tree (the crate `grammar`), and why.
 const KNOWS_SYNTAX: &[(&str, &str)] = &[
     ("planner", "turns statements into plans"),
@@ -308,7 +305,7 @@ const STARTS_TASKS: &[(&str, &str)] = &[
 /// keys of an ordered table have no hash for a token.
 const HASHES_KEYS: &[(&str, &str)] = &[
     ("crates/engine/src/partition/ring.rs", "the placement of hashed tables"),
-    ("crates/schema/src/planner/function.rs", "CQL's token() of constants"),
+    ("crates/schema/src/planner/term.rs", "CQL's token() of constants"),
     (
         "crates/schema/src/planner/restrict.rs",
         "CQL's token() compared with a key's, in tables of CQL",
@@ -370,12 +367,6 @@ const WRITE_PART_KNOWS: &[&str] = &[
     "engine/terms/clock",
     "engine/terms/write",
     "engine/value",
-];
-
-/// A folder with a circle of its parts, the parts in it, and why it is still there. Rooms are named without their crate.
-const CIRCLES: &[(&str, usize, &str)] = &[
-    ("storage", 2, "options name the simulated engine"),
-    ("java/src", 6, "the interpreter's values, library and bodies"),
 ];
 
 /// Files that spread a command over parts and gather what these give.
@@ -478,14 +469,7 @@ fn arrows_point_down_only() {
 #[test]
 fn circles_have_two_files_at_most() {
     let imports = Imports::of_rooms(root());
-    let mut knots: Vec<BTreeSet<String>> = imports.knots().into_iter().filter(|knot| knot.len() > 2).collect();
-    for (folder, files_max, _) in KNOTS {
-        let is_known = |knot: &BTreeSet<String>| knot.iter().all(|file| lies_in(file, folder));
-        let files: usize = knots.iter().filter(|knot| is_known(knot)).map(BTreeSet::len).sum();
-        if files <= *files_max {
-            knots.retain(|knot| !is_known(knot));
-        }
-    }
+    let knots: Vec<BTreeSet<String>> = imports.knots().into_iter().filter(|knot| knot.len() > 2).collect();
     assert!(knots.is_empty(), "files that import each other in circles: {knots:#?}");
 }
 
@@ -500,10 +484,6 @@ fn parts_of_a_folder_do_not_import_each_other_in_circles() {
             (name.trim_matches('/').to_owned(), circle)
         }));
     }
-    circles.retain(|(folder, circle)| {
-        let known = CIRCLES.iter().find(|(known, ..)| known == folder);
-        known.is_none_or(|(_, parts_max, _)| circle.parts.len() > *parts_max)
-    });
     let lines: Vec<String> = circles
         .iter()
         .map(|(folder, circle)| format!("{folder}: {:?}\n  {}", circle.parts, circle.arrows.join("\n  ")))

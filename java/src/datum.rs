@@ -6,7 +6,7 @@ use std::sync::Arc;
 use num_bigint::BigInt;
 
 use crate::class::Class;
-use crate::run::VALUE_BYTES;
+use crate::limits::VALUE_BYTES;
 
 /// The type of an argument or a result, by its Java class.
 #[derive(Clone, Debug, PartialEq, Eq)]

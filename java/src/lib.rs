@@ -17,14 +17,18 @@
 mod check;
 mod class;
 mod datum;
+mod days;
 mod error;
 mod lexer;
 mod library;
 mod limits;
+mod machine;
 mod marshal;
+mod operate;
 mod parser;
 mod regex;
 mod run;
+mod shown;
 mod syntax;
 mod tree;
 mod value;
@@ -36,7 +40,7 @@ pub use datum::{Datum, Fields, Type, Types, UserType};
 pub use error::{CompileError, Entry, Mistake};
 pub use limits::{Failure, Limits};
 
-use run::{Machine, Stop};
+use machine::{Machine, Run, Stop};
 
 /// Maximum length of a body, in bytes.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -134,11 +138,11 @@ impl Program {
         }
     }
 
-    fn run_in(&self, machine: &mut Machine<'_>, arguments: &[Option<Datum>]) -> run::Run<Option<Datum>> {
+    fn run_in(&self, machine: &mut Machine<'_>, arguments: &[Option<Datum>]) -> Run<Option<Datum>> {
         let declared = self.signature.arguments.iter().zip(&self.checked.parameters);
         for (index, ((_, ty), (slot, kind))) in declared.enumerate() {
             let datum = arguments.get(index).and_then(Option::as_ref);
-            let value = marshal::value_of(machine, datum, ty)?;
+            let value = machine::value_of(machine, datum, ty)?;
             if let value::Value::Ref(handle) = value
                 && let value::Object::Tuple { is_argument, .. } = machine.object_mut(handle)?
             {

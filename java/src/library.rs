@@ -33,11 +33,8 @@ pub(crate) mod tuple;
 use std::fmt;
 
 use crate::class::{Class, Kind, Ty};
-use crate::run::{Machine, Run};
+use crate::machine::{Body, Machine, Run};
 use crate::value::{Handle, Plain, Prim, Text, Value};
-
-/// The body; the receiver is the first argument.
-pub(crate) type Body = fn(&mut Machine<'_>, &[Value]) -> Run<Value>;
 
 /// A method or constructor.
 #[derive(Debug)]

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Bytes charged for a value in a frame, a list or a table.
+pub(crate) const VALUE_BYTES: u64 = 32;
+
 /// The resources of one call, and the functions that its host provides.
 #[derive(Clone, Debug)]
 pub struct Limits {

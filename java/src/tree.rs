@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::class::{Class, Kind};
-use crate::library::Body;
+use crate::machine::Body;
+use crate::operate::{Operator, Unary};
 use crate::value::Value;
 
 pub(crate) type Slot = usize;
@@ -93,34 +94,6 @@ pub(crate) struct Call {
 
 /// Java's description of a null value: `"<local4>" is null`. `None` means that Java gives none.
 pub(crate) type Reason = Option<Arc<str>>;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unary {
-    Negate,
-    Complement,
-    Not,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operator {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-    And,
-    Or,
-    Xor,
-    Left,
-    Right,
-    UnsignedRight,
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
 
 #[derive(Debug)]
 pub(crate) enum Statement {

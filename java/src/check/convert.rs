@@ -3,7 +3,7 @@
 use super::{Checker, TypedExpr};
 use crate::class::{Class, Kind, Ty};
 use crate::error::Mistake;
-use crate::run::operate::convert;
+use crate::operate::convert;
 use crate::tree::Node;
 use crate::value::{Prim, Value};
 

@@ -6,8 +6,9 @@ use super::convert::converted_to;
 use super::{Checker, TypedExpr};
 use crate::class::{Class, Kind, Ty};
 use crate::error::Mistake;
-use crate::run::operate;
-use crate::tree::{Node, Operator, Unary};
+use crate::operate;
+use crate::operate::{Operator, Unary};
+use crate::tree::Node;
 use crate::value::{Prim, Value};
 
 pub(super) fn operator(written: &str) -> Option<Operator> {

@@ -4,7 +4,8 @@ use super::collection::{array_text, sort_array};
 use super::{Arguments, Method, collection, fixed};
 use crate::class::Class;
 use crate::class::Class::Arrays;
-use crate::run::{Machine, Run, VALUE_BYTES};
+use crate::limits::VALUE_BYTES;
+use crate::machine::{Machine, Run};
 use crate::value::{Handle, Object, Prim, Value};
 
 macro_rules! of_kinds {

@@ -1,10 +1,11 @@
 //! `java.util.Base64`.
 
-use super::buffer::{array_bytes, byte_array, of_bytes, remaining};
+use super::buffer::{array_bytes, byte_array};
 use super::{Arguments, Method, collection, fixed, instance, text};
 use crate::class::Class;
 use crate::class::Class::{Base64, Decoder, Encoder};
-use crate::run::{Machine, Run};
+use crate::machine::buffer::{of_bytes, remaining};
+use crate::machine::{Machine, Run};
 use crate::value::{Coder, Plain, Value};
 
 const PLAIN: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

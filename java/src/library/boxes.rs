@@ -5,7 +5,7 @@ use super::parse::{parse, parse_double};
 use super::{Arguments, Method, constructor};
 use crate::class::Class::{Boolean, Byte, Character, Double, Float, Integer, Long, Short};
 use crate::class::Kind;
-use crate::run::{Machine, Run};
+use crate::machine::{Machine, Run};
 use crate::value::{Prim, Value};
 
 pub(super) const METHODS: &[Method] = &[

@@ -6,7 +6,8 @@ use crate::class::Class::{
     ArrayList, Arrays, Collection, Collections, HashSet, Iterable, Iterator as Iter, LinkedHashSet, LinkedList, List,
     TreeSet,
 };
-use crate::run::{Machine, Run, VALUE_BYTES};
+use crate::limits::VALUE_BYTES;
+use crate::machine::{Machine, Run};
 use crate::value::{Handle, Object, Table, Value};
 
 pub(super) const METHODS: &[Method] = &[

@@ -1,11 +1,12 @@
 //! `SimpleDateFormat`: texts of dates, and dates of texts, by a pattern, in English.
 
-use super::calendar::{Calendar, utc, zone, zone_of};
+use super::calendar::{utc, zone, zone_of};
 use super::time::{date, millis};
 use super::{Arguments, Method, constructor, instance, text};
 use crate::class::Class;
 use crate::class::Class::{DateFormat, SimpleDateFormat};
-use crate::run::{Machine, Run};
+use crate::machine::{Machine, Run};
+use crate::value::Calendar;
 use crate::value::{Object, Text, Value, Zone};
 
 const MONTHS: [&str; 12] = [

@@ -1,49 +1,14 @@
 //! `java.time.LocalDate`, and the enums `DayOfWeek`, `Month` and `ChronoUnit`.
 
-use super::time::{civil, days_of};
 use super::{Arguments, Method, fixed, instance, text};
 use crate::class::Class;
 use crate::class::Class::{ChronoUnit, Day, DayOfWeek, Month};
-use crate::run::{Machine, Run};
+use crate::days::{civil, days_of};
+use crate::machine::{Machine, Run};
+use crate::shown::{DAYS, MONTHS, UNITS, constant_text};
 use crate::value::{Plain, Value};
 
 const YEAR_MAX: i64 = 999_999_999;
-const DAYS: [&str; 7] = [
-    "MONDAY",
-    "TUESDAY",
-    "WEDNESDAY",
-    "THURSDAY",
-    "FRIDAY",
-    "SATURDAY",
-    "SUNDAY",
-];
-const MONTHS: [&str; 12] = [
-    "JANUARY",
-    "FEBRUARY",
-    "MARCH",
-    "APRIL",
-    "MAY",
-    "JUNE",
-    "JULY",
-    "AUGUST",
-    "SEPTEMBER",
-    "OCTOBER",
-    "NOVEMBER",
-    "DECEMBER",
-];
-/// The units that dates and instants are counted in, with their names in texts.
-const UNITS: [(&str, &str); 9] = [
-    ("NANOS", "Nanos"),
-    ("MILLIS", "Millis"),
-    ("SECONDS", "Seconds"),
-    ("MINUTES", "Minutes"),
-    ("HOURS", "Hours"),
-    ("DAYS", "Days"),
-    ("WEEKS", "Weeks"),
-    ("MONTHS", "Months"),
-    ("YEARS", "Years"),
-];
-
 /// What a unit counts.
 pub(super) enum Unit {
     Nanos(i128),
@@ -77,7 +42,7 @@ pub(super) const METHODS: &[Method] = &[
         made(m, days_of(year, 1, 1) + day - 1)
     }),
     fixed(Day, "now", "", "java.time.LocalDate", |m, _| {
-        let days = super::system::now(m).div_euclid(super::time::DAY_MILLIS);
+        let days = super::system::now(m).div_euclid(crate::days::DAY_MILLIS);
         made(m, days)
     }),
     fixed(Day, "parse", "CharSequence", "java.time.LocalDate", |m, a| {
@@ -223,18 +188,6 @@ pub(super) fn constant(class: Class, name: &str) -> Option<Value> {
         _ => UNITS.iter().position(|(unit, _)| *unit == name),
     };
     at.and_then(|at| i64::try_from(at).ok()).map(|at| enum_value(class, at))
-}
-
-/// The text of a constant.
-pub(crate) fn constant_text(class: Class, ordinal: u8) -> &'static str {
-    let at = usize::from(ordinal);
-    match class {
-        Class::DayOfWeek => DAYS.get(at).copied(),
-        Class::Month => MONTHS.get(at).copied(),
-        Class::Locale => Some(super::format::locale_text(ordinal)),
-        _ => UNITS.get(at).map(|(_, shown)| *shown),
-    }
-    .unwrap_or_default()
 }
 
 fn ordinal(a: &[Value]) -> Run<i32> {
@@ -421,22 +374,4 @@ fn plus_months(m: &mut Machine<'_>, a: &[Value], factor: i64) -> Run<Value> {
         Some(months) => pinned(m, months.div_euclid(12), months.rem_euclid(12) + 1, day),
         None => m.throw(Class::Arithmetic, "long overflow"),
     }
-}
-
-/// `2020-02-29`
-pub(crate) fn day_text(days: i64) -> String {
-    let (year, month, day) = civil(days);
-    let sign = match year {
-        ..0 => "-",
-        10_000.. => "+",
-        _ => "",
-    };
-    format!("{sign}{:04}-{month:02}-{day:02}", year.abs())
-}
-
-pub(crate) fn day_hash(days: i64) -> i32 {
-    let (year, month, day) = civil(days);
-    let hash = (year & !0x7ff) ^ ((year << 11) + (month << 6) + day);
-    let low = u32::try_from(hash & i64::from(u32::MAX)).unwrap_or(0);
-    low.cast_signed()
 }

@@ -3,7 +3,7 @@
 use super::{Arguments, Method, constructor, instance, text};
 use crate::class::Class;
 use crate::class::Class::Throwable;
-use crate::run::{Machine, Run};
+use crate::machine::{Machine, Run};
 use crate::value::{Object, Value};
 
 pub(super) const METHODS: &[Method] = &[

@@ -3,11 +3,10 @@
 use super::{Arguments, Method, fixed, instance, text};
 use crate::class::Class;
 use crate::class::Class::String as Text;
-use crate::run::{Machine, Run};
+use crate::machine::{Machine, Run};
+use crate::shown::LOCALES;
 use crate::value::{Plain, Prim, Value, utf8};
 
-/// Locales by the names of their constants, with their texts.
-const LOCALES: [(&str, &str); 4] = [("ROOT", ""), ("ENGLISH", "en"), ("US", "en_US"), ("UK", "en_GB")];
 /// Digits behind the point where the format names no number.
 const PRECISION: usize = 6;
 
@@ -23,10 +22,6 @@ pub(super) const METHODS: &[Method] = &[
 pub(super) fn locale(name: &str) -> Option<Value> {
     let at = LOCALES.iter().position(|(known, _)| *known == name)?;
     Some(Value::plain(Plain::Constant(Class::Locale, u8::try_from(at).ok()?)))
-}
-
-pub(crate) fn locale_text(ordinal: u8) -> &'static str {
-    LOCALES.get(usize::from(ordinal)).map_or("", |(_, shown)| *shown)
 }
 
 /// A conversion of a format: `%1$-8.3f`.

@@ -1,11 +1,12 @@
 //! `java.time.Instant`, and what leads to it from `Date`.
 
 use super::day::{Unit, unit};
-use super::time::{DAY_MILLIS, date, millis};
+use super::time::{date, millis};
 use super::{Arguments, Method, fixed, instance, ordering};
 use crate::class::Class;
 use crate::class::Class::{ChronoUnit, Date, Instant};
-use crate::run::{Machine, Run};
+use crate::days::DAY_MILLIS;
+use crate::machine::{Machine, Run};
 use crate::value::{Plain, Value};
 
 const NANOS: i128 = 1_000_000_000;
@@ -128,18 +129,4 @@ fn between(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
         Ok(units) => Ok(Value::long(units)),
         Err(_) => m.throw(Class::Arithmetic, "long overflow"),
     }
-}
-
-/// `2020-09-13T12:26:40.123Z`
-pub(crate) fn instant_text(seconds: i64, nanos: u32) -> String {
-    let day = super::day::day_text(seconds.div_euclid(86_400));
-    let rest = seconds.rem_euclid(86_400);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    let part = match nanos {
-        0 => String::new(),
-        nanos if nanos % 1_000_000 == 0 => format!(".{:03}", nanos / 1_000_000),
-        nanos if nanos % 1000 == 0 => format!(".{:06}", nanos / 1000),
-        nanos => format!(".{nanos:09}"),
-    };
-    format!("{day}T{hour:02}:{minute:02}:{second:02}{part}Z")
 }

@@ -3,7 +3,7 @@
 use super::{Arguments, Method, collection, constructor, count, instance};
 use crate::class::Class;
 use crate::class::Class::{Entry, HashMap, LinkedHashMap, Map, TreeMap};
-use crate::run::{Machine, Run};
+use crate::machine::{Machine, Run};
 use crate::value::{Object, Shown, Table, Value};
 
 pub(super) const METHODS: &[Method] = &[

@@ -4,8 +4,8 @@ use super::{Arguments, Method, fixed};
 use crate::class::Class;
 use crate::class::Class::Math;
 use crate::class::Kind;
-use crate::run::operate::convert;
-use crate::run::{Machine, Run};
+use crate::machine::{Machine, Run};
+use crate::operate::convert;
 use crate::value::{Prim, Value};
 
 fn double(value: f64) -> Run<Value> {
@@ -228,65 +228,6 @@ fn cube_root(x: f64) -> f64 {
     let quotient = size / (root * root);
     let step = (quotient - root) / (root + root + quotient);
     (root + root * step).copysign(x)
-}
-
-/// `StrictMath.log` of a positive number: fdlibm's algorithm, whose last bit `Random.nextGaussian` shows.
-pub(super) fn strict_log(value: f64) -> f64 {
-    const LN2_HIGH: f64 = 0.693_147_180_369_123_8;
-    const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-    const TERMS: [f64; 7] = [
-        0.666_666_666_666_673_5,
-        0.399_999_999_994_094_2,
-        0.285_714_287_436_623_9,
-        0.222_221_984_321_497_84,
-        0.181_835_721_616_180_5,
-        0.153_138_376_992_093_73,
-        0.147_981_986_051_165_86,
-    ];
-    let (mut bits, mut exponent) = (value.to_bits(), 0_i32);
-    if bits >> 52 == 0 {
-        bits = (value * 18_014_398_509_481_984.0).to_bits();
-        exponent -= 54;
-    }
-    let high = i32::try_from(bits >> 32).unwrap_or(0);
-    exponent += (high >> 20) - 1023;
-    let fraction = high & 0x000f_ffff;
-    let carry = (fraction + 0x9_5f64) & 0x10_0000;
-    exponent += carry >> 20;
-    // The number scaled to between the roots of one half and of two.
-    let scaled_high = u64::from((fraction | (carry ^ 0x3ff0_0000)).cast_unsigned());
-    let f = f64::from_bits(scaled_high << 32 | (bits & 0xffff_ffff)) - 1.0;
-    let k = f64::from(exponent);
-    if (0x000f_ffff & (2 + fraction)) < 3 {
-        if f == 0.0 {
-            return if exponent == 0 { 0.0 } else { k * LN2_HIGH + k * LN2_LOW };
-        }
-        let rest = f * f * (0.5 - 0.333_333_333_333_333_3 * f);
-        return if exponent == 0 {
-            f - rest
-        } else {
-            k * LN2_HIGH - ((rest - k * LN2_LOW) - f)
-        };
-    }
-    let s = f / (2.0 + f);
-    let z = s * s;
-    let w = z * z;
-    let [one, two, three, four, five, six, seven] = TERMS;
-    let even = w * (two + w * (four + w * six));
-    let odd = z * (one + w * (three + w * (five + w * seven)));
-    let rest = odd + even;
-    if (fraction - 0x6_147a) | (0x6_b851 - fraction) > 0 {
-        let half = 0.5 * f * f;
-        if exponent == 0 {
-            f - (half - s * (half + rest))
-        } else {
-            k * LN2_HIGH - ((half - (s * (half + rest) + k * LN2_LOW)) - f)
-        }
-    } else if exponent == 0 {
-        f - s * (f - rest)
-    } else {
-        k * LN2_HIGH - ((s * (f - rest) - k * LN2_LOW) - f)
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! Boxes of numbers, `BigInteger`, `BigDecimal`.
 
-use std::cmp::Ordering;
-
 use num_bigint::{BigInt, Sign};
 use num_traits::{One, Pow, Signed, ToPrimitive, Zero};
 
@@ -11,11 +9,11 @@ use crate::class::Class::{
     BigDecimal, BigInteger, Boolean, Byte, Double, Float, Integer, Long, Number, RoundingMode, Short,
 };
 use crate::class::{Class, Kind};
-use crate::run::{Machine, Run, operate};
+use crate::machine::decimal::{aligned, bound, power_of_ten};
+use crate::machine::{Machine, Run};
+use crate::operate;
+use crate::shown::decimal_text;
 use crate::value::{Decimal, Plain, Prim, Rounding, Value};
-
-/// Maximum bits of a BigInteger, and about as many of a BigDecimal.
-const BITS_MAX: u64 = 65_536;
 
 pub(super) const METHODS: &[Method] = &[
     instance(Number, "intValue", "", "int", |_, a| number(a, Kind::Int)),
@@ -611,13 +609,6 @@ fn radix_text(value: &BigInt, radix: i32) -> String {
     value.to_str_radix(radix)
 }
 
-fn bound(m: &mut Machine<'_>, bits: u64) -> Run<()> {
-    if bits > BITS_MAX {
-        return m.throw(Class::Arithmetic, "BigInteger would overflow supported range");
-    }
-    Ok(())
-}
-
 /// Charges for work on two numbers, digit by digit.
 fn work(m: &mut Machine<'_>, x: &BigInt, y: &BigInt) -> Run<()> {
     bound(m, x.bits() + y.bits())?;
@@ -713,24 +704,6 @@ fn rounding_at(m: &mut Machine<'_>, a: &[Value], at: usize) -> Run<Rounding> {
     }
 }
 
-/// A power of ten, within the limit of digits.
-fn power_of_ten(m: &mut Machine<'_>, exponent: u64) -> Run<BigInt> {
-    bound(m, exponent.saturating_mul(10) / 3)?;
-    m.step(usize::try_from(exponent / 8 + 1).unwrap_or(usize::MAX))?;
-    Ok(BigInt::from(10).pow(u32::try_from(exponent).unwrap_or(u32::MAX)))
-}
-
-/// Two numbers at the larger of their scales.
-fn aligned(m: &mut Machine<'_>, x: &Decimal, y: &Decimal) -> Run<(BigInt, BigInt, i32)> {
-    let distance = (i64::from(x.scale) - i64::from(y.scale)).unsigned_abs();
-    let factor = power_of_ten(m, distance)?;
-    Ok(if x.scale >= y.scale {
-        (x.unscaled.clone(), &y.unscaled * factor, x.scale)
-    } else {
-        (&x.unscaled * factor, y.unscaled.clone(), y.scale)
-    })
-}
-
 fn sum(m: &mut Machine<'_>, a: &[Value], add: impl Fn(BigInt, BigInt) -> BigInt) -> Run<Value> {
     let (x, y) = (decimal_at(m, a, 0)?, decimal_at(m, a, 1)?);
     let (x, y, scale) = aligned(m, &x, &y)?;
@@ -741,14 +714,6 @@ fn sum(m: &mut Machine<'_>, a: &[Value], add: impl Fn(BigInt, BigInt) -> BigInt)
             scale,
         },
     )
-}
-
-pub(crate) fn compare_decimals(m: &mut Machine<'_>, x: &Decimal, y: &Decimal) -> Run<Ordering> {
-    if x.unscaled.sign() != y.unscaled.sign() {
-        return Ok(x.unscaled.cmp(&y.unscaled));
-    }
-    let (x, y, _) = aligned(m, x, y)?;
-    Ok(x.cmp(&y))
 }
 
 /// `x / y` with that many digits after the decimal point.
@@ -794,34 +759,4 @@ fn quotient(m: &mut Machine<'_>, x: &Decimal, y: &Decimal, scale: i32, rounding:
             scale,
         },
     )
-}
-
-/// As Java prints it: with an exponent if Java uses one, or plainly.
-pub(crate) fn decimal_text(value: &Decimal, may_have_exponent: bool) -> String {
-    let sign = if value.unscaled.is_negative() { "-" } else { "" };
-    let digits = value.unscaled.abs().to_string();
-    let length = i64::try_from(digits.len()).unwrap_or(i64::MAX);
-    let scale = i64::from(value.scale);
-    let adjusted = length - 1 - scale;
-    if scale == 0 {
-        return format!("{sign}{digits}");
-    }
-    if may_have_exponent && (scale < 0 || adjusted < -6) {
-        let (first, rest) = digits.split_at(1);
-        let point = if rest.is_empty() { "" } else { "." };
-        let exponent = if adjusted == 0 {
-            String::new()
-        } else {
-            format!("E{adjusted:+}")
-        };
-        return format!("{sign}{first}{point}{rest}{exponent}");
-    }
-    if scale < 0 {
-        let zeros = usize::try_from(if value.unscaled.is_zero() { 0 } else { -scale }).unwrap_or(0);
-        return format!("{sign}{digits}{}", "0".repeat(zeros));
-    }
-    let behind = usize::try_from(scale).unwrap_or(0);
-    let padded = format!("{digits:0>width$}", width = behind + 1);
-    let (whole, fraction) = padded.split_at(padded.len() - behind);
-    format!("{sign}{whole}.{fraction}")
 }

@@ -3,7 +3,7 @@
 use super::{Arguments, Method, fixed, instance};
 use crate::class::Class;
 use crate::class::Class::Optional;
-use crate::run::{Machine, Run};
+use crate::machine::{Machine, Run};
 use crate::value::{Object, Value};
 
 pub(super) const METHODS: &[Method] = &[

@@ -2,7 +2,7 @@
 
 use super::{Arguments, text};
 use crate::class::{Class, Kind};
-use crate::run::{Machine, Run};
+use crate::machine::{Machine, Run};
 use crate::value::{Prim, Value};
 
 /// The text at a position, to be read as a number.

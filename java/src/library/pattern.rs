@@ -5,22 +5,9 @@ use std::sync::Arc;
 use super::{Arguments, Method, count, fixed, instance, text};
 use crate::class::Class;
 use crate::class::Class::{Matcher as Class_, Pattern as Compiled, String as Text};
+use crate::machine::{Machine, Run, Stop};
 use crate::regex::{Meter, Pattern, Search, Wrong, flag, search};
-use crate::run::{Machine, Run, Stop};
-use crate::value::{Object, Text as Units, Value, utf8};
-
-/// A pattern at work on a text.
-#[derive(Clone, Debug)]
-pub(crate) struct Matcher {
-    pattern: Arc<Pattern>,
-    units: Units,
-    /// The ends of each group; empty where the last match failed, or none was tried.
-    groups: Vec<Option<usize>>,
-    /// Where the last match ended.
-    last: usize,
-    /// How far the text was appended.
-    appended: usize,
-}
+use crate::value::{Matcher, Object, Text as Units, Value, utf8};
 
 /// A match takes of what the call may take.
 impl Meter for Machine<'_> {
@@ -533,7 +520,7 @@ fn split(m: &mut Machine<'_>, pattern: &Pattern, units: &Units, limit: i32) -> R
         if copied == 0 && start == 0 && stop == 0 {
             continue;
         }
-        m.allocate(crate::run::VALUE_BYTES)?;
+        m.allocate(crate::limits::VALUE_BYTES)?;
         is_found = true;
         parts.push(units.get(copied..start).unwrap_or_default());
         copied = stop;

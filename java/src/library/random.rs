@@ -3,139 +3,8 @@
 use super::{Arguments, Method, constructor, fixed, instance};
 use crate::class::Class;
 use crate::class::Class::{Math, Random as Class_, Uuid};
-use crate::run::{Machine, Run};
-use crate::value::{Object, Plain, Prim, Value};
-
-const MASK: u64 = (1 << 48) - 1;
-const MULTIPLIER: u64 = 0x5_deec_e66d;
-/// 2⁻⁵³
-const UNIT: f64 = 1.110_223_024_625_156_5e-16;
-
-/// The linear congruential generator that Java's documentation prescribes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Random {
-    state: u64,
-    /// The second one of a pair of normally distributed numbers.
-    gaussian: Option<f64>,
-}
-
-impl Random {
-    fn seeded(seed: i64) -> Self {
-        Self {
-            state: (seed.cast_unsigned() ^ MULTIPLIER) & MASK,
-            gaussian: None,
-        }
-    }
-
-    fn next(&mut self, bits: u32) -> i32 {
-        self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(0xb) & MASK;
-        u32::try_from(self.state >> (48 - bits)).unwrap_or(0).cast_signed()
-    }
-
-    fn int(&mut self) -> i32 {
-        self.next(32)
-    }
-
-    fn below(&mut self, bound: i32) -> i32 {
-        if bound & bound.wrapping_sub(1) == 0 {
-            let scaled = i64::from(bound).wrapping_mul(i64::from(self.next(31))) >> 31;
-            return i32::try_from(scaled).unwrap_or(0);
-        }
-        loop {
-            let bits = self.next(31);
-            let value = bits % bound;
-            // An overflow marks the last, incomplete run of remainders.
-            if bits.wrapping_sub(value).wrapping_add(bound - 1) >= 0 {
-                return value;
-            }
-        }
-    }
-
-    fn between(&mut self, origin: i32, bound: i32) -> i32 {
-        let mut drawn = self.int();
-        let width = bound.wrapping_sub(origin);
-        let last = width.wrapping_sub(1);
-        if width & last == 0 {
-            return (drawn & last).wrapping_add(origin);
-        }
-        if width > 0 {
-            loop {
-                let half = (drawn.cast_unsigned() >> 1).cast_signed();
-                let rest = half % width;
-                if half.wrapping_add(last).wrapping_sub(rest) >= 0 {
-                    return rest.wrapping_add(origin);
-                }
-                drawn = self.int();
-            }
-        }
-        while drawn < origin || drawn >= bound {
-            drawn = self.int();
-        }
-        drawn
-    }
-
-    fn long(&mut self) -> i64 {
-        let (high, low) = (self.next(32), self.next(32));
-        (i64::from(high) << 32).wrapping_add(i64::from(low))
-    }
-
-    fn long_between(&mut self, origin: i64, bound: i64) -> i64 {
-        let mut drawn = self.long();
-        let width = bound.wrapping_sub(origin);
-        let last = width.wrapping_sub(1);
-        if width & last == 0 {
-            return (drawn & last).wrapping_add(origin);
-        }
-        if width > 0 {
-            loop {
-                let half = (drawn.cast_unsigned() >> 1).cast_signed();
-                let rest = half % width;
-                if half.wrapping_add(last).wrapping_sub(rest) >= 0 {
-                    return rest.wrapping_add(origin);
-                }
-                drawn = self.long();
-            }
-        }
-        while drawn < origin || drawn >= bound {
-            drawn = self.long();
-        }
-        drawn
-    }
-
-    fn double(&mut self) -> f64 {
-        let bits = (i64::from(self.next(26)) << 27) + i64::from(self.next(27));
-        unit(bits.cast_unsigned())
-    }
-
-    fn float(&mut self) -> f32 {
-        fraction(self.next(24))
-    }
-
-    fn normal(&mut self) -> f64 {
-        if let Some(kept) = self.gaussian.take() {
-            return kept;
-        }
-        loop {
-            let (x, y) = (2.0 * self.double() - 1.0, 2.0 * self.double() - 1.0);
-            let square = x * x + y * y;
-            if square < 1.0 && square != 0.0 {
-                let factor = (-2.0 * super::math::strict_log(square) / square).sqrt();
-                self.gaussian = Some(y * factor);
-                return x * factor;
-            }
-        }
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "24 bits are exact")]
-fn fraction(bits: i32) -> f32 {
-    bits as f32 / 16_777_216.0
-}
-
-#[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
-fn unit(bits: u64) -> f64 {
-    bits as f64 * UNIT
-}
+use crate::machine::{Machine, Run};
+use crate::value::{Object, Plain, Prim, Random, Value};
 
 pub(super) const METHODS: &[Method] = &[
     constructor(Class_, "", |m, _| {
@@ -199,7 +68,7 @@ pub(super) const METHODS: &[Method] = &[
         Ok(Value::Null)
     }),
     fixed(Math, "random", "", "double", |m, _| {
-        Ok(Value::Prim(Prim::Double(unit(m.random() >> 11))))
+        Ok(Value::Prim(Prim::Double(Random::unit(m.random() >> 11))))
     }),
     fixed(Uuid, "randomUUID", "", "UUID", |m, _| {
         m.allocate(64)?;

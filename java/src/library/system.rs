@@ -3,7 +3,7 @@
 use super::{Arguments, Method, fixed};
 use crate::class::Class;
 use crate::class::Class::{ArrayIndex, ArrayStore, System};
-use crate::run::{Machine, Run};
+use crate::machine::{Machine, Run};
 use crate::value::{Handle, Object, Value};
 
 /// Nanoseconds by which a step moves `nanoTime` on: about what it takes.

@@ -3,7 +3,7 @@
 use super::{Arguments, Method, collection, count, fixed, instance, text};
 use crate::class::Class;
 use crate::class::Class::{CharSequence, Character, Comparable, Object, Objects, String as Text};
-use crate::run::{Machine, Run};
+use crate::machine::{Machine, Run};
 use crate::value::{Object as Thing, Prim, Text as Units, Value};
 
 pub(super) const METHODS: &[Method] = &[
@@ -194,7 +194,7 @@ pub(super) const METHODS: &[Method] = &[
     }),
     instance(Text, "toCharArray", "", "char[]", |m, a| {
         let units = text(m, a, 0)?;
-        m.allocate(units.len() as u64 * crate::run::VALUE_BYTES)?;
+        m.allocate(units.len() as u64 * crate::limits::VALUE_BYTES)?;
         m.step(units.len())?;
         let items = units.iter().map(|unit| Value::Prim(Prim::Char(*unit))).collect();
         m.make(Thing::Array { items })

@@ -5,11 +5,10 @@ use md5::{Digest, Md5};
 use super::{Arguments, Method, constructor, fixed, instance, text};
 use crate::class::Class;
 use crate::class::Class::{Date, Duration, InetAddress, LocalDate, Uuid};
-use crate::run::text::inet_text;
-use crate::run::{Machine, Run};
+use crate::days::{DAY_MILLIS, civil, days_of};
+use crate::machine::{Machine, Run};
+use crate::shown::inet_text;
 use crate::value::{Plain, Prim, Value};
-
-pub(super) const DAY_MILLIS: i64 = 86_400_000;
 
 pub(super) const METHODS: &[Method] = &[
     constructor(Date, "long", |m, a| date(m, a.long(0)?)),
@@ -172,131 +171,4 @@ fn duration(a: &[Value], of: impl Fn(i32, i32, i64) -> Prim) -> Run<Value> {
         Plain::Duration { months, days, nanos } => Ok(Value::Prim(of(*months, *days, *nanos))),
         _ => Machine::fault("a Duration was expected"),
     }
-}
-
-/// Year, month and day of a number of days since 1970-01-01, in the proleptic Gregorian calendar.
-pub(super) fn civil(days: i64) -> (i64, i64, i64) {
-    // Years start on 1 March, so that a year's last day is the leap day; eras are 400 years.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
-}
-
-pub(super) fn days_of(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let shifted_month = if month > 2 { month - 3 } else { month + 9 };
-    let day_of_year = (153 * shifted_month + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-/// The first day of the Gregorian calendar, 15 October 1582.
-const GREGORIAN: i64 = -141_427;
-/// Days of four Julian years.
-const OLYMPIAD: i64 = 1_461;
-
-/// As [`civil`], Julian before 15 October 1582.
-pub(super) fn hybrid_civil(days: i64) -> (i64, i64, i64) {
-    if days >= GREGORIAN {
-        return civil(days);
-    }
-    // Counted from 1 March of the Julian year 0.
-    let shifted = days + 719_470;
-    let (era, day_of_era) = (shifted.div_euclid(OLYMPIAD), shifted.rem_euclid(OLYMPIAD));
-    let year_of_era = (day_of_era - day_of_era / 1_460) / 365;
-    let day_of_year = day_of_era - year_of_era * 365;
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    (year_of_era + era * 4 + i64::from(month <= 2), month, day)
-}
-
-/// The days since 1970-01-01 of a day, which is `day - first` days behind day `first` of the month; Julian before 15
-/// October 1582.
-pub(super) fn hybrid_days(year: i64, month: i64, first: i64, day: i64) -> i64 {
-    // Years beyond these are beyond all timestamps.
-    let year = year.clamp(-300_000_000, 300_000_000);
-    let start = days_of(year, month, first);
-    let gregorian = start.saturating_add(day.saturating_sub(first));
-    if gregorian >= GREGORIAN || start >= GREGORIAN {
-        return gregorian;
-    }
-    let shifted = if month <= 2 { year - 1 } else { year };
-    let shifted_month = if month > 2 { month - 3 } else { month + 9 };
-    let day_of_year = (153 * shifted_month + 2) / 5 + first - 1;
-    let julian = shifted * 365 + shifted.div_euclid(4) + day_of_year - 719_470;
-    julian.saturating_add(day.saturating_sub(first))
-}
-
-pub(crate) fn local_date_text(days: i32) -> String {
-    let (year, month, day) = civil(days.into());
-    format!("{year}-{month:02}-{day:02}")
-}
-
-/// `Wed Jan 01 00:00:00 UTC 2020`
-pub(crate) fn date_text(millis: i64) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
-    let (days, rest) = (millis.div_euclid(DAY_MILLIS), millis.rem_euclid(DAY_MILLIS));
-    let (year, month, day) = hybrid_civil(days);
-    // Years before the first are told without their era.
-    let year = if year > 0 { year } else { 1 - year };
-    let named = |names: &[&'static str], at: i64| {
-        usize::try_from(at)
-            .ok()
-            .and_then(|at| names.get(at).copied())
-            .unwrap_or("")
-    };
-    let (hour, minute, second) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1_000 % 60);
-    let (weekday, month) = (named(&DAYS, days.rem_euclid(7)), named(&MONTHS, month - 1));
-    format!("{weekday} {month} {day:02} {hour:02}:{minute:02}:{second:02} UTC {year}")
-}
-
-/// `1y2mo3d4h5m6s7ms8us9ns`
-pub(crate) fn duration_text(months: i32, days: i32, nanos: i64) -> String {
-    let mut text = if months < 0 || days < 0 || nanos < 0 {
-        "-".to_owned()
-    } else {
-        String::new()
-    };
-    let mut push = |amount: u64, unit: &str| {
-        if amount > 0 {
-            text.push_str(&format!("{amount}{unit}"));
-        }
-    };
-    let (months, days, mut rest) = (
-        u64::from(months.unsigned_abs()),
-        u64::from(days.unsigned_abs()),
-        nanos.unsigned_abs(),
-    );
-    push(months / 12, "y");
-    push(months % 12, "mo");
-    push(days, "d");
-    for (unit, size) in [
-        ("h", 3_600_000_000_000),
-        ("m", 60_000_000_000),
-        ("s", 1_000_000_000),
-        ("ms", 1_000_000),
-        ("us", 1_000),
-        ("ns", 1),
-    ] {
-        push(rest / size, unit);
-        rest %= size;
-    }
-    text
 }

@@ -3,7 +3,7 @@
 use super::{Arguments, Method, constructor, count, instance, text};
 use crate::class::Class;
 use crate::class::Class::StringTokenizer as Tokenizer;
-use crate::run::{Machine, Run};
+use crate::machine::{Machine, Run};
 use crate::value::{Object, Value};
 
 pub(super) const METHODS: &[Method] = &[

@@ -8,8 +8,9 @@ use super::{Arguments, Method, instance, text};
 use crate::class::Class;
 use crate::class::Class::{TupleValue, UdfContext, UdtValue};
 use crate::datum::{Datum, Fields, Type};
+use crate::limits::VALUE_BYTES;
+use crate::machine::{Machine, Run, value_of};
 use crate::marshal;
-use crate::run::{Machine, Run, VALUE_BYTES};
 use crate::value::{Object, Plain, Prim, Value};
 
 /// The Java type that a getter or setter is called for.
@@ -189,18 +190,13 @@ fn field(m: &mut Machine<'_>, a: &[Value]) -> Run<(usize, Type, bool)> {
         let wanted = quoted.map_or_else(|| name.to_lowercase(), str::to_owned);
         match names.iter().position(|field| *field == wanted) {
             Some(at) => at,
-            None => return no_field(m, &name),
+            None => return marshal::no_field(m, &name),
         }
     };
     match (of.types.get(at), of.frozen.get(at)) {
         (Some(of), Some(frozen)) => Ok((at, of.clone(), *frozen)),
         _ => Machine::fault("a tuple lost a field"),
     }
-}
-
-pub(crate) fn no_field<T>(m: &mut Machine<'_>, name: &str) -> Run<T> {
-    let message = format!("{name} is not a field defined in this UDT");
-    m.throw(Class::IllegalArgument, message)
 }
 
 /// Checks that a field's type has this Java type.
@@ -236,7 +232,7 @@ fn read(m: &mut Machine<'_>, a: &[Value], at: usize, ty: &Type) -> Run<Value> {
         Type::Map(..) => Some(Datum::Map(Vec::new())),
         _ => None,
     });
-    marshal::value_of(m, value.as_ref(), ty)
+    value_of(m, value.as_ref(), ty)
 }
 
 /// A field's value in this Java type; null is zero for getters of primitives.

@@ -1,13 +1,10 @@
 //! `toString`: the text of any value in a concatenation.
 
+use super::buffer;
 use super::{Machine, Run};
 use crate::class::Class;
 use crate::datum::{Datum, Type};
-use crate::library::buffer;
-use crate::library::day::{constant_text, day_text};
-use crate::library::instant::instant_text;
-use crate::library::number::decimal_text;
-use crate::library::time::{date_text, duration_text, local_date_text};
+use crate::shown::{duration_text, inet_text, local_date_text, name_text, plain_text, time_text};
 use crate::value::{Decimal, Handle, Object, Plain, Prim, Value};
 
 impl Machine<'_> {
@@ -235,71 +232,5 @@ impl Machine<'_> {
         let mut units = Vec::new();
         self.append(value, &mut units)?;
         self.text(&units)
-    }
-}
-
-pub(crate) fn plain_text(plain: &Plain) -> String {
-    match plain {
-        Plain::Uuid(value) => {
-            let hex = format!("{value:032x}");
-            let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-            format!(
-                "{}-{}-{}-{}-{}",
-                part(0, 8),
-                part(8, 12),
-                part(12, 16),
-                part(16, 20),
-                part(20, 32)
-            )
-        }
-        Plain::Date(millis) => date_text(*millis),
-        Plain::LocalDate(days) => local_date_text(*days),
-        Plain::Inet(address) => format!("/{}", inet_text(*address)),
-        Plain::Duration { months, days, nanos } => duration_text(*months, *days, *nanos),
-        Plain::Day(days) => day_text(*days),
-        Plain::Instant { seconds, nanos } => instant_text(*seconds, *nanos),
-        Plain::Constant(class, ordinal) => constant_text(*class, *ordinal).to_owned(),
-        Plain::Zone(zone) => zone.id.clone(),
-        Plain::Coder(_) => "java.util.Base64".to_owned(),
-        Plain::Big(value) => value.to_string(),
-        Plain::Decimal(value) => decimal_text(value, true),
-        Plain::Rounding(rounding) => format!("{rounding:?}").to_uppercase(),
-        Plain::Class(class) if class.is_interface() => format!("interface {}", class.full_name()),
-        Plain::Class(class) => format!("class {}", class.full_name()),
-    }
-}
-
-/// A name as CQL writes it: in quotes unless it is lower-case letters, digits and `_`.
-fn name_text(name: &str) -> String {
-    let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if is_plain {
-        name.to_owned()
-    } else {
-        format!("\"{}\"", name.replace('"', "\"\""))
-    }
-}
-
-/// Nanoseconds of a day as `01:02:03.000000000`.
-fn time_text(nanos: i64) -> String {
-    let (seconds, nanos) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
-    format!(
-        "{:02}:{:02}:{:02}.{nanos:09}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    )
-}
-
-/// Java writes all eight groups of an IPv6 address.
-pub(crate) fn inet_text(address: std::net::IpAddr) -> String {
-    match address {
-        std::net::IpAddr::V4(address) => address.to_string(),
-        std::net::IpAddr::V6(address) => {
-            let groups: Vec<String> = address.segments().iter().map(|group| format!("{group:x}")).collect();
-            groups.join(":")
-        }
     }
 }

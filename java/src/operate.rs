@@ -6,8 +6,35 @@
 )]
 
 use crate::class::Kind;
-use crate::tree::{Operator, Unary};
 use crate::value::Prim;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unary {
+    Negate,
+    Complement,
+    Not,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    And,
+    Or,
+    Xor,
+    Left,
+    Right,
+    UnsignedRight,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
 
 /// Converts a primitive to another kind (JLS §5.1.2, §5.1.3).
 pub(crate) fn convert(value: Prim, to: Kind) -> Prim {

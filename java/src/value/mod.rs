@@ -1,17 +1,22 @@
 //! Values of a run, and the heap objects for mutable values.
 
+mod buffer;
+mod calendar;
+mod matcher;
+mod random;
+
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use num_bigint::BigInt;
 
+pub(crate) use self::buffer::Buffer;
+pub(crate) use self::calendar::Calendar;
+pub(crate) use self::matcher::Matcher;
+pub(crate) use self::random::Random;
 use crate::class::{Class, Kind};
 use crate::datum::{Datum, Type};
-use crate::library::buffer::Buffer;
-use crate::library::calendar::Calendar;
-use crate::library::pattern::Matcher;
-use crate::library::random::Random;
 use crate::regex::Pattern;
 
 /// A primitive value.

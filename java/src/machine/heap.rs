@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use num_bigint::{BigInt, Sign};
 
-use super::{Machine, Run, VALUE_BYTES};
+use super::argument::value_of;
+use super::decimal::compare_decimals;
+use super::{Machine, Run, buffer};
 use crate::class::Class;
 use crate::datum::Type;
-use crate::library::buffer;
-use crate::library::day::day_hash;
-use crate::library::number::compare_decimals;
-use crate::marshal::value_of;
+use crate::days::civil;
+use crate::limits::VALUE_BYTES;
 use crate::value::{Decimal, Handle, Object, Order, Plain, Prim, Shown, Table, Value};
 
 /// Buckets of a new `java.util.HashMap`.
@@ -661,4 +661,11 @@ fn decimal_hash(value: &Decimal) -> i32 {
         _ => big_hash(&value.unscaled),
     };
     hash.wrapping_mul(31).wrapping_add(value.scale)
+}
+
+fn day_hash(days: i64) -> i32 {
+    let (year, month, day) = civil(days);
+    let hash = (year & !0x7ff) ^ ((year << 11) + (month << 6) + day);
+    let low = u32::try_from(hash & i64::from(u32::MAX)).unwrap_or(0);
+    low.cast_signed()
 }
