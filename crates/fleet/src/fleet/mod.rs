@@ -16,7 +16,9 @@ mod handshake;
 mod limits;
 mod link;
 mod memory;
+pub mod right;
 mod serving;
+pub mod succession;
 mod tcp;
 #[cfg(test)]
 mod tests;
