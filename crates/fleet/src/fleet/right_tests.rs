@@ -242,45 +242,50 @@ impl World {
             Event::Applied { edge, owner, version } => {
                 self.holders[owner].owner.applied(&id(edge), CatalogVersion(version));
             }
-            Event::Request { edge } => {
-                let (snapshot, acknowledged) = (self.nodes[edge].applied, self.acknowledged);
-                let works = if self.rng.u8(0..4) == 0 { 3 * SECOND } else { 5 * MILLI };
-                let works = self.rng.u64(0..works);
-                self.after(
-                    works,
-                    Event::Judge {
-                        edge,
-                        snapshot,
-                        acknowledged,
-                    },
-                );
-                if self.rng.u8(0..20) == 0 {
-                    self.nodes[edge].stopped_until = now + self.rng.u64(0..4 * SECOND);
-                }
-                let next = self.rng.u64(0..100 * MILLI);
-                self.after(next, Event::Request { edge });
-            }
+            Event::Request { edge } => self.request(edge),
             Event::Judge {
                 edge,
                 snapshot,
                 acknowledged,
             } => self.judge(edge, snapshot, acknowledged),
-            Event::Change => {
-                self.committed += 1;
-                let version = self.committed;
-                let owner = self.holders.len() - 1;
-                self.holders[owner].owner.committed(CatalogVersion(version));
-                self.holders[owner].pending.push(version);
-                for edge in 0..self.nodes.len() {
-                    self.send(Event::Pushed { edge, version });
-                }
-                self.after(0, Event::Look { owner });
-                let next = self.rng.u64(0..2 * SECOND);
-                self.after(next, Event::Change);
-            }
+            Event::Change => self.change(),
             Event::Look { owner } => self.look(owner),
             Event::Takeover => self.take_over(),
         }
+    }
+
+    fn request(&mut self, edge: usize) {
+        let now = self.now;
+        let (snapshot, acknowledged) = (self.nodes[edge].applied, self.acknowledged);
+        let works = if self.rng.u8(0..4) == 0 { 3 * SECOND } else { 5 * MILLI };
+        let works = self.rng.u64(0..works);
+        self.after(
+            works,
+            Event::Judge {
+                edge,
+                snapshot,
+                acknowledged,
+            },
+        );
+        if self.rng.u8(0..20) == 0 {
+            self.nodes[edge].stopped_until = now + self.rng.u64(0..4 * SECOND);
+        }
+        let next = self.rng.u64(0..100 * MILLI);
+        self.after(next, Event::Request { edge });
+    }
+
+    fn change(&mut self) {
+        self.committed += 1;
+        let version = self.committed;
+        let owner = self.holders.len() - 1;
+        self.holders[owner].owner.committed(CatalogVersion(version));
+        self.holders[owner].pending.push(version);
+        for edge in 0..self.nodes.len() {
+            self.send(Event::Pushed { edge, version });
+        }
+        self.after(0, Event::Look { owner });
+        let next = self.rng.u64(0..2 * SECOND);
+        self.after(next, Event::Change);
     }
 
     fn asked(&mut self, edge: usize, owner: usize, sent: Duration, applied: u64) {
