@@ -100,6 +100,18 @@ pub enum Refusal {
         /// The object below the prefix.
         object: &'static str,
     },
+    /// The secret of the fleet is damaged.
+    #[error("{object} is damaged; stop all servers of the prefix and remove it, and the next start makes a new one")]
+    DamagedSecret {
+        /// The object below the prefix.
+        object: &'static str,
+    },
+    /// The fleet has no secret yet.
+    #[error("there is no {object}; a server with fleet-listen makes it when it starts")]
+    NoSecret {
+        /// The object below the prefix.
+        object: &'static str,
+    },
     /// The database was written with another profile.
     #[error(transparent)]
     OtherProfile(#[from] OtherProfile),

@@ -8,6 +8,7 @@
 //! PREFIX/fleet/id                          the fleet that owns the prefix (claim.rs): put once, replaced only to change the profile
 //! PREFIX/fleet/used                        marks that there is a database, or that one is being restored
 //! PREFIX/fleet/owner                       the server that has it open (lease.rs): replaced by its tag only
+//! PREFIX/fleet/secret                      by which its nodes know each other (secret.rs): put once, replaced by its tag only
 //! PREFIX/fleet/check/<draw>/…              objects of a check (check.rs), removed at its end
 //! PREFIX/engine/… PREFIX/stores/N/…        databases, as in `slate+file:` (engine/slate/places.rs)
 //! PREFIX/log/…                             the log that they share, if there are several (engine/slate/log.rs)
@@ -40,10 +41,13 @@ mod found;
 mod lease;
 #[cfg(feature = "slate")]
 mod owner;
+mod peers;
 #[cfg(feature = "slate")]
 mod removal;
 #[cfg(feature = "slate")]
 mod rules;
+#[cfg(feature = "slate")]
+mod secret;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -58,6 +62,7 @@ pub(super) use self::connect::Reached;
 pub(super) use self::found::refusal;
 #[cfg(feature = "slate")]
 pub(super) use self::owner::Owner;
+pub use self::peers::{PeerSecrets, SecretBytes, SecretChange};
 
 use super::bucket_refusal::Refusal;
 use super::{Error, Result, Url};
@@ -177,6 +182,27 @@ pub async fn is_there(url: &Url, reach: &Reach) -> Result<bool> {
     Ok(claimed(&reached).await.map_err(&refused)?.is_some() && is_used(&reached).await.map_err(refused)?)
 }
 
+/// The secrets of the fleet that owns a prefix; if it has none yet, `draw` becomes its secret. Only for a server that has
+/// found the prefix claimed.
+///
+/// # Errors
+/// The URL names no bucket, the bucket cannot be reached, or the object is damaged or another version's.
+#[cfg(feature = "slate")]
+pub async fn peer_secrets(url: &Url, reach: &Reach, draw: SecretBytes) -> Result<PeerSecrets> {
+    let (reached, refused) = reached(url, reach)?;
+    secret::secrets(&reached, draw).await.map_err(refused)
+}
+
+/// Carries out one step of the change of a fleet's secret; returns the secrets after it.
+///
+/// # Errors
+/// As [`peer_secrets`]; or there is no secret yet.
+#[cfg(feature = "slate")]
+pub async fn change_secret(url: &Url, reach: &Reach, change: SecretChange) -> Result<PeerSecrets> {
+    let (reached, refused) = reached(url, reach)?;
+    secret::change(&reached, change).await.map_err(refused)
+}
+
 /// Ends a restore into a bucket ([`super::Options::is_restored_into`]): all is restored and durable.
 ///
 /// # Errors
@@ -209,6 +235,25 @@ pub async fn shares_log(url: &Url, reach: &Reach) -> Result<bool> {
 #[cfg(not(feature = "slate"))]
 pub async fn shares_log(_: &Url, _: &Reach) -> Result<bool> {
     Ok(false)
+}
+
+/// As [`check`].
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "slate"))]
+pub async fn peer_secrets(url: &Url, reach: &Reach, draw: SecretBytes) -> Result<PeerSecrets> {
+    let next = None;
+    check(url, reach).await.map(|_| PeerSecrets { current: draw, next })
+}
+
+/// As [`check`].
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "slate"))]
+pub async fn change_secret(url: &Url, reach: &Reach, _: SecretChange) -> Result<PeerSecrets> {
+    peer_secrets(url, reach, SecretBytes::default()).await
 }
 
 /// As [`check`].
