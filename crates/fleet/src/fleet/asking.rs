@@ -387,6 +387,8 @@ impl Asking {
             };
             stream.end.get_or_insert(Err(error));
             stream.is_peer_done = true;
+            // Its body is needed no more.
+            stream.phase = Phase::Encoded(u64::MAX);
             wakers.extend(stream.waker.take());
         }
         state.streams.retain(|_, stream| !stream.is_asker_done);

@@ -231,7 +231,8 @@ impl Inner {
             return Ok(Connection::Open(Arc::clone(asking)));
         }
         slot.open = None;
-        if let Some(opening) = &slot.opening {
+        // One that has ended left nothing open, whatever became of its task.
+        if let Some(opening) = slot.opening.as_ref().filter(|opening| opening.peek().is_none()) {
             return Ok(Connection::Opening(opening.clone()));
         }
         if let Some(failure) = slot.failed.as_ref().filter(|failure| Instant::now() < failure.until) {

@@ -10,6 +10,8 @@
 //! error says whether it was sent, and the caller decides whether it may be asked again ([`AskError`]).
 
 mod asking;
+#[cfg(test)]
+mod chaos_tests;
 mod endpoint;
 mod envelope;
 mod handshake;
