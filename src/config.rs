@@ -185,6 +185,7 @@ impl Config {
     ///
     /// # Errors
     /// A value is invalid, or settings contradict each other.
+    #[expect(clippy::too_many_lines, reason = "one field for each setting")]
     pub fn new(values: &Values) -> Result<Self, ConfigError> {
         let profile: Profile = values.parsed("profile")?;
         // Parsed again when the data is opened; parsed here so that every verb refuses what a server would.

@@ -40,6 +40,7 @@ const LOG_BYTES_MIN: u64 = 16 << 20;
 ///
 /// # Errors
 /// The server refuses what it has to accept, or does not start again.
+#[expect(clippy::too_many_lines, reason = "one story: write, end, start again, measure")]
 pub fn run(options: &Options) -> Outcome<bool> {
     let folder = tempfile::tempdir()?;
     let launch = Launch::new(&options.engine, folder.path());

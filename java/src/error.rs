@@ -139,6 +139,7 @@ pub enum Mistake {
 }
 
 impl fmt::Display for Mistake {
+    #[expect(clippy::too_many_lines, reason = "one arm for each mistake")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Character(character) => write!(f, "Syntax error on token \"{character}\", delete this token"),

@@ -232,6 +232,7 @@ impl<'t> Parser<'t> {
         })
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each word that begins a statement")]
     fn statement_kind(&mut self) -> Parsed<StmtKind> {
         if self.is_sign("{") {
             return self.block().map(StmtKind::Block);

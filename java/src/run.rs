@@ -234,6 +234,7 @@ impl Machine<'_> {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each node")]
     fn evaluate(&mut self, node: &Node) -> Run<Value> {
         self.step(1)?;
         match node {

@@ -416,6 +416,10 @@ impl Reader {
         Ok(())
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm for each statement that changes the schema"
+    )]
     fn change(&mut self, found: &Found<'_>, statement: &Statement) {
         // The keyspace was added implicitly, by an earlier statement that used it.
         if let Statement::CreateKeyspace(create) = statement

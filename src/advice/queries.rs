@@ -343,6 +343,10 @@ fn visits(modelled: &Modelled, input: &Input<'_>) -> String {
     }
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one rule after another, in the order of the report"
+)]
 fn select(modelled: &Modelled, asked: &ModelledStatement, query: &Select, input: &Input<'_>, found: &mut Vec<Finding>) {
     let table = &modelled.table;
     let mut tell = |column: Option<&str>, rule: &rules::Rule, level: Level, message: String| {

@@ -57,6 +57,10 @@ impl Running {
     ///
     /// # Errors
     /// The data cannot be opened or an address cannot be bound.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "the parts of a server are made in the order in which they need each other"
+    )]
     pub async fn start(config: &Config, clock: Clock, seed: u64) -> Result<Self, RunError> {
         let (url, durability) = located(config)?;
         let mut options = config.server.clone();

@@ -80,6 +80,10 @@ pub(super) fn explain(rule: &str) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// A file cannot be read, or the data cannot be opened.
+#[expect(
+    clippy::too_many_lines,
+    reason = "what is read, advised and printed, from beginning to end"
+)]
 pub(super) fn run(values: &Values, matches: &ArgMatches, schema: &str) -> Result<ExitCode, Failure> {
     let read = |file: &str| match std::fs::read_to_string(file) {
         Ok(text) => Ok(Script::new(file, &text)),

@@ -495,6 +495,10 @@ fn table(from: &str, to: &str) -> What {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() {
     let folder = tempfile::tempdir().unwrap();
     let client = Client::open(&place_url(folder.path(), 0)).await;
@@ -843,6 +847,10 @@ async fn a_damaged_backup_is_refused_by_file_name_before_anything_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn exported_rows_come_back_and_bad_ones_are_named_by_their_line() {
     let folder = tempfile::tempdir().unwrap();
     let source = Client::open("memory:").await;

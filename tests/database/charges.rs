@@ -421,6 +421,7 @@ async fn what_a_turn_keeps_back_is_seen_in_it_and_told_once() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a list of cases, one after another")]
 async fn explain_estimates_the_charge_and_names_cheaper_ways() {
     let client = Client::with_keyspace("memory:").await;
     client

@@ -170,6 +170,7 @@ async fn a_feed_is_read_from_a_time_on_or_from_now_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "a list of cases, one after another")]
 async fn what_a_feed_does_not_allow_is_refused_by_name() {
     let client = Client::with_keyspace("memory:").await;
     client.ok(TABLE).await;
@@ -378,6 +379,10 @@ async fn static_values_counters_and_times_to_live_are_in_the_feed() {
 }
 
 /// Writes and reads at once, while partitions are split, merged, lifted and lowered.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn splits_and_lifts_lose_nothing_on(url: &str) {
     let client = Client::with_keyspace(url).await;
     client.ok(&format!("{TABLE} AND helenus_partitions = 4")).await;
@@ -511,6 +516,7 @@ async fn tables_of_the_profile_cosmos_have_a_feed_and_readers_outlive_the_server
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "a list of cases, one after another")]
 async fn json_of_the_feed_has_the_system_columns_of_cosmos() {
     const WRITTEN: i64 = 1_700_000_000_000_000;
     let from_start = "COSMOS_CHANGEFEED_FROM_START() = true";

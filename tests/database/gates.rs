@@ -41,6 +41,7 @@ async fn client() -> Client {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a list of cases, one after another")]
 async fn the_earlier_phase_refuses() {
     let client = client().await;
     let one = |bytes: &'static [u8]| vec![Value::Bytes(Bytes::from_static(bytes))];

@@ -210,6 +210,7 @@ async fn too_many_tombstones() {
 /// What Cassandra 5.0.9 answered to a user who is no superuser, with all of this switched off. Where it names its `cassandra.yaml`, the
 /// name of our setting follows.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "each switch, and what it refuses")]
 async fn what_is_switched_off() {
     let client = client(|guardrails| {
         guardrails.switches = Switches {

@@ -421,6 +421,7 @@ async fn a_build_goes_on_after_a_restart() {
 
 /// What Cassandra's `CassandraIndex.validateIndexedValue` refuses, in its words; nothing of the statement is stored.
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a list of cases, one after another")]
 async fn a_value_that_is_too_long_for_an_index_is_refused() {
     let client = Client::with_keyspace("memory:").await;
     for statement in [

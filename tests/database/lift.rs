@@ -184,6 +184,10 @@ async fn partitions_move_whatever_the_durability() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn a_lifted_partition_keeps_everything() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().display();
@@ -339,6 +343,10 @@ async fn what_cannot_be_moved_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn writers_go_on_while_partitions_move() {
     let directory = tempfile::tempdir().unwrap();
     for url in [

@@ -44,6 +44,10 @@ impl Client {
 }
 
 #[tokio::test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn a_table_begins_with_as_many_as_its_options_say() {
     let client = Client::with_keyspace("memory:").await;
     let plain = "CREATE TABLE plain (k int PRIMARY KEY)";
@@ -372,6 +376,10 @@ async fn nothing_is_lost_or_doubled_while_a_table_is_split_and_merged() {
 }
 
 #[tokio::test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn partitions_split_by_size_and_merge_when_they_stay_small() {
     let client = Client::with_keyspace("memory:").await;
     client

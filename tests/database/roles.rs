@@ -275,6 +275,10 @@ fn groups(ranges: &[(&str, &str)]) -> CidrGroups {
 }
 
 #[tokio::test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn a_role_may_be_used_from_its_groups_of_addresses() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("file:{}", folder.path().join("data").display());

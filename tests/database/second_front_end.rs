@@ -469,6 +469,7 @@ fn terms<'a>(user: Option<&'a Arc<str>>) -> Terms<'a> {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a list of cases, one after another")]
 async fn command_is_refused_and_recorded_when_its_role_lacks_the_permission() {
     let items = Items::filled().await;
     let (log, current) = (Arc::new(Lines::default()), Arc::new(ArcSwap::from_pointee(roles())));

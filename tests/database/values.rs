@@ -155,6 +155,7 @@ fn native_bytes(name: &str) -> BoxedStrategy<Vec<u8>> {
     prop_oneof![6 => proptest::sample::select(edges), 3 => wide, 1 => noise].boxed()
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of cases, one after another")]
 fn edges(name: &str) -> Vec<Vec<u8>> {
     let of = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>();
     let integers = |width: usize| {

@@ -445,6 +445,10 @@ async fn statuses(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn the_status_of_a_build_is_shown_for_every_node() {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("file:{}", directory.path().display());

@@ -23,6 +23,10 @@ fn percentile(times: &[Duration], percent: usize) -> Duration {
 
 /// How long no write was acknowledged, at most, from just before each change until 20 ms after it. With `changes` false nothing is changed:
 /// what the machine itself makes writers wait.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn pauses(changes: bool) -> Vec<Duration> {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("file:{}", directory.path().display());

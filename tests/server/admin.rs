@@ -319,6 +319,10 @@ async fn a_background_task_that_panics_is_named_and_none_outlives_the_stop() {
 }
 
 #[tokio::test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn json_tells_tables_partitions_and_statements() {
     let folder = tempfile::tempdir().unwrap();
     let (server, admin) = start(&format!("file:{}", folder.path().join("data").display())).await;

@@ -68,6 +68,10 @@ fn is_backup(directory: &Path) -> bool {
 }
 
 #[tokio::test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn a_running_server_is_backed_up_and_restored_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

@@ -108,6 +108,7 @@ async fn hostile_texts_are_answered_in_time() {
 
 /// What a few bytes of a statement can be multiplied to is bounded before it is made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "a list of cases, one after another")]
 async fn what_multiplies_is_refused_before_it_is_made() {
     let server = TestServer::start().await.unwrap();
     let mut client = Client::ready(server.address(), Version::V4).await;

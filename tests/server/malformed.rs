@@ -53,6 +53,7 @@ async fn an_unknown_version_is_refused_on_stream_0_and_closed() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a list of cases, one after another")]
 async fn a_bad_body_is_answered_on_its_stream_and_the_connection_goes_on() {
     let server = start(Limits::default()).await;
     for version in Version::ALL {

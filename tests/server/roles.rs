@@ -248,6 +248,10 @@ fn admin(address: &str, method: &str, path: &str, authorization: Option<&str>) -
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn the_admin_port_asks_for_roles() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("audit.log");

@@ -415,6 +415,7 @@ fn read_by_cassandra_protocol(version: Version, body: Body) -> ResponseBody {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a list of cases, one after another")]
 fn responses_mean_the_same_to_cassandra_protocol() {
     for version in Version::ALL {
         for mode in [MetadataMode::Full, MetadataMode::Skipped, MetadataMode::Changed] {

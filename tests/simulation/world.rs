@@ -626,6 +626,10 @@ fn crash(world: &Rc<World>) {
 }
 
 /// One run, from one start of the database to its end.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn one_run(world: &Rc<World>, is_last: bool) {
     let log = Rc::clone(&world.log);
     let mut runner = Runner::new(world.medium.clone(), world.below(u64::MAX), log);

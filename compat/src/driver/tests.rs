@@ -28,6 +28,7 @@ pub(super) const TESTS: [(&str, Test); 10] = [
 ];
 
 /// Writes a value of each type and reads it back.
+#[expect(clippy::too_many_lines, reason = "a value of each type")]
 fn types<'a>(session: &'a Session, _: &'a str) -> BoxFuture<'a, Outcome<()>> {
     async move {
         let uuid = |text: &str| uuid::Uuid::parse_str(text).map_err(failed);

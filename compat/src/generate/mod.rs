@@ -157,6 +157,10 @@ impl Shared<'_> {
 ///
 /// # Errors
 /// When a server is not there or breaks.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one run from the start of both servers to its report"
+)]
 pub fn run(options: &Options) -> Outcome<bool> {
     if options.roles {
         pair::with_roles();
@@ -326,6 +330,10 @@ fn ask_round(shared: &Shared<'_>, pair: &mut Pair, number: u64) -> Outcome<()> {
 }
 
 /// Asks both and compares: whether the statement was taken, `None` when the round is over.
+#[expect(
+    clippy::too_many_lines,
+    reason = "each way in which two answers can be told apart or excused, in turn"
+)]
 fn ask(
     shared: &Shared<'_>,
     pair: &mut Pair,

@@ -192,6 +192,7 @@ fn casts(native: Native) -> &'static [&'static str] {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each group of types")]
 fn of_native(round: &mut Round, native: Native, name: &str) -> Option<String> {
     let form = round.rng.u8(0..8);
     if form == 0 {

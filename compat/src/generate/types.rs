@@ -136,6 +136,7 @@ impl Native {
     /// Values that occur. Of the numbers that are equal but differ in their bytes (1.0 and 1.00, -0.0 and 0.0, NaNs)
     /// only one each: which bytes stay is known to differ (compat/DIFFERENCES.md). So decimals are strings in JSON where Cassandra would
     /// make a double of the number first, which gives -0.000001 and 1E+10 a zero more.
+    #[expect(clippy::too_many_lines, reason = "a table of values, type by type")]
     fn constants(self) -> Constants {
         match self {
             Self::Ascii => &[

@@ -412,6 +412,10 @@ fn replaced(m: &mut Machine<'_>, pattern: &Pattern, units: &Units, replacement: 
 }
 
 /// Appends a replacement, with what its `$1` and `${name}` stand for.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one pass over the replacement, whose state is where it stands"
+)]
 fn replacement_of(
     m: &mut Machine<'_>,
     pattern: &Pattern,

@@ -9,6 +9,7 @@ use crate::limits::VALUE_BYTES;
 use crate::value::{Decimal, Object, Plain, Prim, Table, Value};
 
 /// An argument as a value of its type, boxed.
+#[expect(clippy::too_many_lines, reason = "one arm for each type")]
 pub(crate) fn value_of(m: &mut Machine<'_>, datum: Option<&Datum>, ty: &Type) -> Run<Value> {
     let Some(datum) = datum else { return Ok(Value::Null) };
     m.step(1)?;

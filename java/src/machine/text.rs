@@ -70,6 +70,7 @@ impl Machine<'_> {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each object")]
     fn append_object(&mut self, handle: Handle, to: &mut Vec<u16>) -> Run<()> {
         match self.object(handle)? {
             Object::Builder(units) => {

@@ -51,6 +51,10 @@ async fn only_the_replicas_named_are_down() {
 }
 
 #[tokio::test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn timeouts_refusals_and_their_counts() {
     for version in [Version::V3, Version::V4, Version::V5] {
         let server = start(&[]).await;

@@ -138,6 +138,10 @@ async fn event(client: &mut Client) -> (String, String, SocketAddr) {
 }
 
 #[tokio::test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story: each step stands on the state that the one before left"
+)]
 async fn a_node_goes_down_and_comes_back() {
     let server = start(&[("nodes", "4")]).await;
     let mut client = ready(&server, Version::V5).await;

@@ -12,6 +12,7 @@ pub(crate) async fn check_at_rest(world: &Rc<World>, runner: &mut Runner, server
     rest(world, runner).await;
 }
 
+#[expect(clippy::too_many_lines, reason = "one check after another of what must hold at rest")]
 async fn check(world: &Rc<World>, server: &Server) {
     // A commit makes late effects visible.
     server

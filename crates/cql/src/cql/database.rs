@@ -320,6 +320,10 @@ impl Database {
             && tables.iter().any(|table| table.keyspace == "system_auth")
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm for each kind of plan, and the checks before them in their order"
+    )]
     async fn execute_plan(&self, scope: &mut RequestScope<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
         let params = scope.params;
         let arranged;

@@ -269,6 +269,7 @@ fn form(error: &impl std::fmt::Display, keys: Option<Vec<(String, bool)>>) -> Pl
 }
 
 impl Fault {
+    #[expect(clippy::too_many_lines, reason = "a list of refusals, a line or two for each")]
     fn check(&self) -> Result<(), &'static str> {
         let refuse = |wrong: bool, what: &'static str| if wrong { Err(what) } else { Ok(()) };
         let of_requests = self.statement.is_some()

@@ -103,6 +103,10 @@ impl ConditionPlan {
 }
 
 impl ColumnCondition {
+    #[expect(
+        clippy::too_many_lines,
+        reason = "the checks of a bound condition, in the order of the faults of Cassandra"
+    )]
     fn bind(&self, binding: &Binding<'_>) -> Result<Predicate, Error> {
         let target = match &self.part {
             Part::Whole => FilterTarget::Column(self.column),
@@ -229,6 +233,10 @@ pub(crate) fn columns(
     Ok(found)
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "the checks of a condition, in the order of the faults of Cassandra"
+)]
 fn one(
     typer: &mut TypeChecker<'_>,
     index: usize,

@@ -198,6 +198,10 @@ fn feed(start: FeedStart, is_full_fidelity: bool) -> String {
 
 /// The stages of a SELECT.
 #[must_use]
+#[expect(
+    clippy::too_many_lines,
+    reason = "the stages of a read, in the order in which they are printed"
+)]
 pub fn select(select: &Read, index: &IndexUse) -> Vec<Stage> {
     let table = select.table.as_ref();
     let mut stages = vec![("statement", format!("SELECT from {}", of_table(table)))];

@@ -66,6 +66,7 @@ fn describe(planned: &Planned) -> String {
     if text.is_empty() { "nothing\n".to_owned() } else { text }
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each line that a script prints")]
 fn bound(planned: &Planned) -> Result<String, super::Error> {
     let mut text = String::new();
     let lines = |text: &mut String, line: String| writeln!(text, "{line}").unwrap();

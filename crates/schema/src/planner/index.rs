@@ -371,6 +371,7 @@ impl ProbePlan {
     }
 
     /// The lookup with bound values; `None` means that this lookup cannot be used.
+    #[expect(clippy::too_many_lines, reason = "one arm for each form in which an index is asked")]
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<IndexProbe>, Error> {
         let target = &self.target;
         let mut is_equality = !target.ty().has_equal_forms();

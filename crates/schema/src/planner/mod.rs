@@ -187,6 +187,7 @@ impl Planned {
 /// # Errors
 ///
 /// Whatever Cassandra refuses when it prepares a statement, with its message; and [`Error::Unsupported`].
+#[expect(clippy::too_many_lines, reason = "one arm for each statement")]
 pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Schema) -> Result<Planned, Error> {
     if let Statement::Explain(explained) = statement {
         let explained = plan(explained, session_keyspace, schema)?;

@@ -237,6 +237,10 @@ impl ModifyPlan {
     /// # Errors
     ///
     /// Values that do not fit their types, null or unset where neither is allowed, keys too long, times out of bounds.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "the values of a write are bound in the order of the faults of Cassandra"
+    )]
     pub fn bind(&self, values: &[Value], context: &Context) -> Result<Write, Error> {
         let table = &self.table;
         self.refuse_view()?;
@@ -321,6 +325,10 @@ fn clustering_in(kind: WriteVerb) -> Error {
 }
 
 /// Plans an INSERT.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the checks of a statement, in the order of the faults of Cassandra"
+)]
 pub(crate) fn insert(
     typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,

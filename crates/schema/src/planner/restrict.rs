@@ -294,6 +294,10 @@ impl RowsPlan {
     /// Unless `exact`, such a column is restricted by the bytes that equal values share. Restrictions on later columns
     /// then filter, and so do restrictions of several columns with it, because keys with different trailers are not
     /// adjacent.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one pass over the clustering columns decides which of them bound the range and which filter"
+    )]
     pub(crate) fn new<'r>(table: &Table, found: &'r Restrictions, exact: bool) -> (Self, Vec<&'r Restriction>) {
         let mut parts = Vec::new();
         let mut left = Vec::new();

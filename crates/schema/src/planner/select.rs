@@ -315,6 +315,10 @@ impl Tests {
 }
 
 /// Plans a SELECT.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the clauses of a statement, in the order of the faults of Cassandra"
+)]
 pub(crate) fn select(
     typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,

@@ -504,6 +504,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table of cases")]
     fn methods_and_conditions_choose_the_change() {
         const PATH: &str = "/abc(PartitionKey='p',RowKey='r')";
         let tag = ("if-match", "W/\"datetime'2020-07-24T14%3A34%3A48.4767Z'\"");

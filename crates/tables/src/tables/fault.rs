@@ -206,6 +206,7 @@ mod tests {
 
     /// The codes, statuses and texts that clients know, row by row.
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table of cases")]
     fn refusals_have_the_codes_and_texts_of_the_service() {
         let syntax = Fault::Syntax {
             position: 7,

@@ -467,6 +467,7 @@ impl CqlType {
     ///
     /// # Errors
     /// The value has the wrong kind or its text is invalid; the message is in Cassandra's words.
+    #[expect(clippy::too_many_lines, reason = "one arm for each type")]
     pub fn from_json(&self, json: &Json) -> Result<Option<Bytes>, Invalid> {
         if *json == Json::Null {
             return Ok(None);

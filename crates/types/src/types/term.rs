@@ -133,6 +133,7 @@ impl CqlType {
     ///
     /// # Errors
     /// The first mismatch. Of leaves only markers inside collections are rejected here.
+    #[expect(clippy::too_many_lines, reason = "one arm for each term and the type that it meets")]
     pub fn check_term(&self, receiver: &str, term: &Term, leaf: Leaf<'_>) -> Result<(), TermError> {
         let target = self.unfrozen();
         let kind_error = |kind| TermError::Kind {

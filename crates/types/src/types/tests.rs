@@ -546,6 +546,7 @@ fn any_type() -> impl Strategy<Value = CqlType> {
 }
 
 /// A valid value of the type, from random bytes.
+#[expect(clippy::too_many_lines, reason = "one arm for each type")]
 fn value(value_type: &CqlType, seed: &mut Vec<u8>) -> Vec<u8> {
     let mut next = || seed.pop().unwrap_or(0);
     match value_type {

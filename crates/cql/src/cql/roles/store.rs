@@ -199,6 +199,10 @@ fn change_groups(
     }
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "the statements of a role, in the order in which they are executed"
+)]
 fn change(texts: &mut Vec<String>, name: &RoleName, before: Option<&Role>, after: Option<&Role>) {
     let none = Role::default();
     let (old, new) = (before.unwrap_or(&none), after.unwrap_or(&none));

@@ -103,6 +103,10 @@ impl Catalog {
     ///
     /// # Errors
     /// When the store fails, or a record cannot be read.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "what is read, refused and written at a start, in an order that matters"
+    )]
     pub(in crate::engine) async fn open(opening: Opening) -> Result<(Self, Unfinished), Error> {
         let Opening {
             stores,

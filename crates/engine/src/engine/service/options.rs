@@ -102,6 +102,10 @@ impl Options {
     ///
     /// # Errors
     /// As [`Engine::open`].
+    #[expect(
+        clippy::too_many_lines,
+        reason = "the services are made in the order in which they need each other"
+    )]
     pub(super) async fn open(self) -> Result<Engine, Error> {
         let timestamps = Timestamps::new(self.clock.clone(), self.clock_rules.jump_max);
         let store_options = store::Options {

@@ -163,6 +163,10 @@ impl Engine {
         }
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "the ways of a read, computed or stored, share its limits and its page"
+    )]
     async fn read_within(
         &self,
         request: &Request<'_>,

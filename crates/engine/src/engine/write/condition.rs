@@ -61,6 +61,10 @@ impl WriteServices {
     }
 
     /// `None` means that nothing was written, and the conditions have to be checked again.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "lock, read, judge, date and write: what the lock covers stands in one place"
+    )]
     async fn check_and_apply(
         &self,
         modifications: &[Routed<'_>],

@@ -426,6 +426,7 @@ fn test(target: FilterTarget, comparison: Comparison, operands: Vec<Value>, ty: 
 const INT: CqlType = CqlType::Native(Native::Int);
 
 /// A read whose every field differs from its default.
+#[expect(clippy::too_many_lines, reason = "a value with every field set")]
 fn full_read(receiver: &Receiver) -> ReadRequest {
     let range = |start: &str, end: Option<&str>| ClusteringRange {
         start: start.into(),

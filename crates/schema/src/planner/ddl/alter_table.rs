@@ -19,6 +19,10 @@ use crate::schema::names::statement_order;
 use crate::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Schema, Table, View, typename};
 use helenus_types::types::{CqlType, Native};
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "the checks of a statement, in the order of the faults of Cassandra"
+)]
 pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.table.name.as_str(), ddl.keyspace_name(&statement.table)?);
     Ddl::authorize(keyspace_name, Right::Alter, &format!("table {keyspace_name}.{name}"))?;

@@ -101,6 +101,10 @@ fn in_keyspace(written: &Type, keyspace: &str) -> Type {
     }
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "the checks of a statement, in the order of the faults of Cassandra"
+)]
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     authorize(keyspace_name, Right::Create, "Function", name)?;
@@ -474,6 +478,10 @@ fn refuse_used(keyspace: &Keyspace, name: &str, types: &[String], shown: &str) -
 }
 
 /// DROP FUNCTION and DROP AGGREGATE.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the checks of a statement, in the order of the faults of Cassandra"
+)]
 pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     let kind = if statement.aggregate { "Aggregate" } else { "Function" };

@@ -50,6 +50,10 @@ fn keyspace_name<'a>(ddl: &Ddl<'a>, statement: &'a CreateIndex) -> Result<&'a st
     }
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "the checks of a statement, in the order of the faults of Cassandra"
+)]
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<SchemaOutcome, DdlError> {
     let (table_name, keyspace_name) = (statement.table.name.as_str(), keyspace_name(ddl, statement)?);
     let properties = Properties::new(&statement.properties)?;

@@ -114,6 +114,10 @@ fn entries_class(ty: &CqlType) -> String {
     }
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "the checks of an index, in the order of the faults of Cassandra"
+)]
 fn attached(
     given: &[(String, String)],
     table: &Table,

@@ -19,6 +19,10 @@ use helenus_types::types::{CqlType, Native};
 /// Maximum number of characters of a table's name. Source: Cassandra's SchemaConstants.
 const NAME_CHARACTERS_MAX: usize = names::TABLE_NAME_CHARACTERS_MAX;
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "the checks of a statement, in the order of the faults of Cassandra"
+)]
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.table.name.as_str(), ddl.keyspace_name(&statement.table)?);
     statement

@@ -19,6 +19,10 @@ use uuid::Uuid;
 
 const EXPERIMENTAL: &str = "Materialized views are experimental and are not recommended for production use.";
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "the checks of a statement, in the order of the faults of Cassandra"
+)]
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutcome, DdlError> {
     if ddl.context.profile.is_cosmos() {
         return Err(ViewRefusal::Cosmos.into());

@@ -75,6 +75,7 @@ impl FilterPlan {
     }
 
     /// The filters of a restriction.
+    #[expect(clippy::too_many_lines, reason = "one arm for each test of a restriction")]
     pub(crate) fn of(table: &Table, restriction: &Restriction) -> Vec<Self> {
         let first = restriction.columns.first().copied().unwrap_or_default();
         let plan = |comparison, operands: Operands, target: TargetPlan, ty: CqlType| Self {
@@ -200,6 +201,10 @@ impl FilterPlan {
         self.bind_to(table, binding, true)
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "the checks of a bound filter, in the order of the faults of Cassandra"
+    )]
     fn bind_to(&self, table: &Table, binding: &Binding<'_>, looks_up: bool) -> Result<Predicate, Error> {
         let name = &at(table, self.column).name;
         let entry = matches!(self.target, TargetPlan::Element(..));

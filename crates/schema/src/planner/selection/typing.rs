@@ -87,6 +87,10 @@ impl SelectorPlanner<'_, '_> {
     }
 
     /// How well a selector fits a type (`Selectable.testAssignment`).
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm for each selector and the type that it meets"
+    )]
     pub(super) fn fit(&self, selector: &Selector, ty: &CqlType) -> Result<Assignment, Error> {
         let all = |selectors: &[Selector], ty: &CqlType| -> Result<Assignment, Error> {
             let mut worst = Assignment::of_elements(selectors.len());

@@ -125,6 +125,7 @@ impl TypeChecker<'_> {
     }
 
     /// How well a term fits a type (Cassandra's `testAssignment`).
+    #[expect(clippy::too_many_lines, reason = "one arm for each term")]
     pub(crate) fn fit(&self, term: &Term, ty: &CqlType) -> Result<Assignment, Error> {
         let bare = ty.unfrozen();
         Ok(match term {

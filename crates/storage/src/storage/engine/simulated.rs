@@ -372,6 +372,10 @@ impl Inner {
         Ok((Arc::new(next), committed.at(seq)))
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "all draws of a group come in one order, which a seed repeats"
+    )]
     fn write(&mut self, group: Vec<Request>) -> String {
         if self.dead.is_some() {
             let count = group.len();

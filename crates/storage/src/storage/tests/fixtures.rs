@@ -32,6 +32,7 @@ fn unhex(text: &str) -> Vec<u8> {
 }
 
 /// Rows that use every part of the format.
+#[expect(clippy::too_many_lines, reason = "the rows of the fixture, one after another")]
 fn rows() -> Vec<(&'static str, Row)> {
     let expiry = Some(Expiry {
         at_seconds: 1_700_000_100,

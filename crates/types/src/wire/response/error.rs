@@ -279,6 +279,10 @@ impl ErrorBody {
         self.write_detail(out, version);
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm for each error, as the protocol lists them"
+    )]
     fn write_detail(&self, out: &mut Vec<u8>, version: Version) {
         let counts = |out: &mut Vec<u8>, consistency: Consistency, received: i32, block_for: i32| {
             write::short(out, consistency.code());

@@ -515,46 +515,15 @@ impl Committer {
             return Err(error);
         }
         let engine = Arc::clone(self.engine()?);
-        let mut sizes = self.sizes.clone();
-        let mut deletion_tables = DeletionTables::clone(&self.deletion_tables);
-        // Keys are sorted, so all rows of a table come together.
-        let mut counting: Option<(TableId, TableSize)> = None;
         let mode = match self.options.durability {
             Durability::Group if !mutant::is_on(Mutant::SkipSync) => PersistMode::SyncData,
             Durability::Group | Durability::Periodic(_) | Durability::Os => PersistMode::Buffer,
         };
         let capacity = group.pending.len() + group.own.len() + 4;
         let mut batch = fjall::OwnedWriteBatch::with_capacity(engine.database.clone(), capacity).durability(Some(mode));
-        let mut counted = Vec::new();
-        let mut together = group.together();
+        let together = group.together();
         let digest = group.digest(&together);
-        for pending in &group.pending {
-            let after = pending.value.as_ref().map(|value| value.len());
-            if is_counted(pending.space)
-                && let Some(table) = table_of(&pending.key)
-            {
-                let counting = match &mut counting {
-                    Some((of, size)) if *of == table => size,
-                    other => {
-                        counted.extend(other.take());
-                        &mut other.insert((table, sizes.get(table))).1
-                    }
-                };
-                counting.count(pending.key.len(), pending.before, after);
-            }
-            if pending.space == Space::Deletions && after.is_some() {
-                add_table(&mut deletion_tables, &pending.key);
-            }
-            match pending.cut(&mut together) {
-                (full, Some(value)) => batch.insert(&engine.data, full, value),
-                (full, None) => batch.remove(&engine.data, full),
-            }
-        }
-        for (table, size) in counted.into_iter().chain(counting) {
-            sizes.set(table, size);
-            let (key, value) = size_record(table, size);
-            batch.insert(&engine.data, key, value);
-        }
+        let (sizes, deletion_tables) = self.stage_rows(&engine, &group, together, &mut batch);
         for (key, value) in group.own {
             match value {
                 Some(value) => batch.insert(&engine.data, key, value),
@@ -576,16 +545,7 @@ impl Committer {
         if self.end.seq > 0 {
             batch.remove(&engine.data, chain_key(self.end));
         }
-        let witnessed = self.shared.durable.witnessed_since(self.witnessed_changes);
-        if let Some((_, witnessed)) = &witnessed {
-            for gone in self.witnessed.iter().filter(|end| !witnessed.contains(end)) {
-                batch.remove(&engine.data, witnessed_key(*gone));
-            }
-            for new in witnessed.iter().filter(|end| !self.witnessed.contains(end)) {
-                let (key, value) = witnessed_record(*new);
-                batch.insert(&engine.data, key, value);
-            }
-        }
+        let witnessed = self.stage_witnessed(&engine, &mut batch);
         let written = self
             .wait_for_flushes(&engine)
             .and_then(|()| self.commit_to_engine(&engine, batch));
@@ -616,6 +576,65 @@ impl Committer {
         }
         self.publish();
         Ok(seq)
+    }
+
+    /// Adds the records of a group to a batch, and those of the sizes that they change. Returns the sizes and the tables with
+    /// deletions as they are then.
+    fn stage_rows(
+        &self,
+        engine: &Engine,
+        group: &Group<'_>,
+        mut together: Bytes,
+        batch: &mut fjall::OwnedWriteBatch,
+    ) -> (Sizes, DeletionTables) {
+        let mut sizes = self.sizes.clone();
+        let mut deletion_tables = DeletionTables::clone(&self.deletion_tables);
+        // Keys are sorted, so all rows of a table come together.
+        let mut counting: Option<(TableId, TableSize)> = None;
+        let mut counted = Vec::new();
+        for pending in &group.pending {
+            let after = pending.value.as_ref().map(|value| value.len());
+            if is_counted(pending.space)
+                && let Some(table) = table_of(&pending.key)
+            {
+                let counting = match &mut counting {
+                    Some((of, size)) if *of == table => size,
+                    other => {
+                        counted.extend(other.take());
+                        &mut other.insert((table, sizes.get(table))).1
+                    }
+                };
+                counting.count(pending.key.len(), pending.before, after);
+            }
+            if pending.space == Space::Deletions && after.is_some() {
+                add_table(&mut deletion_tables, &pending.key);
+            }
+            match pending.cut(&mut together) {
+                (full, Some(value)) => batch.insert(&engine.data, full, value),
+                (full, None) => batch.remove(&engine.data, full),
+            }
+        }
+        for (table, size) in counted.into_iter().chain(counting) {
+            sizes.set(table, size);
+            let (key, value) = size_record(table, size);
+            batch.insert(&engine.data, key, value);
+        }
+        (sizes, deletion_tables)
+    }
+
+    /// Adds to a batch what changed among the witnessed ends; `None` means nothing. They are this committer's once it is written.
+    fn stage_witnessed(&self, engine: &Engine, batch: &mut fjall::OwnedWriteBatch) -> Option<(u64, Vec<ChainEnd>)> {
+        let witnessed = self.shared.durable.witnessed_since(self.witnessed_changes);
+        if let Some((_, witnessed)) = &witnessed {
+            for gone in self.witnessed.iter().filter(|end| !witnessed.contains(end)) {
+                batch.remove(&engine.data, witnessed_key(*gone));
+            }
+            for new in witnessed.iter().filter(|end| !self.witnessed.contains(end)) {
+                let (key, value) = witnessed_record(*new);
+                batch.insert(&engine.data, key, value);
+            }
+        }
+        witnessed
     }
 
     /// Whether a test breaks an invariant here.

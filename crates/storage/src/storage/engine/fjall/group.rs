@@ -131,6 +131,10 @@ pub(super) struct Group<'a> {
 impl<'a> Group<'a> {
     /// Adds the changes of one key, `run`; `old` is the stored value. On failure returns the index of the request whose
     /// change cannot be made, and the error.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "a row with its index entries and its feed is one change, made in one pass"
+    )]
     pub(super) fn add(
         &mut self,
         run: &[Placed<'a>],

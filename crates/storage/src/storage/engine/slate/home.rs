@@ -144,6 +144,10 @@ impl Home {
     }
 
     /// Claims the prefix of a bucket, and acquires its lease.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "a prefix is claimed, leased and opened, in an order that matters"
+    )]
     pub(super) async fn of_reached(
         reached: Reached,
         location: Arc<str>,

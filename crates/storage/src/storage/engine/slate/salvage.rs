@@ -200,6 +200,10 @@ impl Reading {
     }
 
     /// Reads the log after a number.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "each way in which the log can end is told apart in one pass over it"
+    )]
     async fn log(&mut self, database: &str, after: u64, noted: Result<Option<put_record::Ends>>) -> Result<Log> {
         let noted = match noted {
             Ok(noted) => noted,
