@@ -42,7 +42,7 @@ mod support;
 mod world;
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use helenus_base::mutant::{self, Mutant};
 use helenus_engine::engine::{messages_sent, through_bytes};
@@ -184,16 +184,70 @@ fn seeds_hold_and_repeat() {
     }
 }
 
+/// The seed that caught a bug last, where it is not the first: the search begins with it. It proves nothing by itself, so if it
+/// catches the bug no more all seeds are tried.
+const CAUGHT_BY: &[(Mutant, u64)] = &[
+    (Mutant::UnlockAtCancel, 203),
+    (Mutant::CheckByOldOpening, 34),
+    (Mutant::TimestampsRepeat, 5),
+    (Mutant::ChangeStopsAtCancel, 129),
+    (Mutant::ForgetUnsureChange, 8),
+    (Mutant::KeepShareAtSplit, 15),
+    (Mutant::KeepHeldAtCancel, 7),
+    (Mutant::ScanAtManyMoments, 3),
+    (Mutant::RecordNothing, 1),
+    (Mutant::ForgetBatchLog, 9),
+    (Mutant::ForgetLogsBeside, 9),
+    (Mutant::DatedBySender, 3),
+    (Mutant::TombstoneDroppedEarly, 1),
+    (Mutant::TargetNotEmptied, 7),
+    (Mutant::LagAtQuorum, 93),
+    (Mutant::OverwriteKeepsElements, 5),
+    (Mutant::ViewKeepsOldRow, 3),
+    (Mutant::ReplayForgetsViews, 4),
+];
+
+/// Runs each bug with the seed that caught it last, on all cores. Returns those that it does not catch.
+fn by_last_seeds(mutants: &[Mutant]) -> Vec<Mutant> {
+    let escaped = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(mutant) = mutants.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
+                    let last = CAUGHT_BY.iter().find(|(of, _)| *of == mutant);
+                    let seed = last.map_or(0, |(_, seed)| *seed);
+                    mutant::set(Some(mutant));
+                    through_bytes(mutant.is_of_messages());
+                    match guarded(Plan { seed, is_loud: false }).failure {
+                        Some(failure) => tell_caught(mutant, seed, &failure),
+                        None => escaped.lock().unwrap().push(mutant),
+                    }
+                }
+            });
+        }
+    });
+    escaped.into_inner().unwrap()
+}
+
+fn tell_caught(mutant: Mutant, seed: u64, failure: &str) {
+    println!(
+        "{mutant:?} is caught by seed {seed}: {}",
+        failure.lines().next().unwrap_or_default()
+    );
+}
+
 /// Each seeded bug is caught.
 #[test]
 fn mutants_are_caught() {
     let seeds_max = number("HELENUS_SIMULATE_MUTANT_SEEDS").unwrap_or(MUTANT_SEEDS_MAX);
     let only = mutant_named();
+    let mutants = Mutant::ALL
+        .into_iter()
+        .filter(|mutant| only.is_none_or(|only| only == *mutant));
     let mut escaped = Vec::new();
-    for mutant in Mutant::ALL {
-        if only.is_some_and(|only| only != mutant) {
-            continue;
-        }
+    for mutant in by_last_seeds(&mutants.collect::<Vec<_>>()) {
         let caught: Mutex<Option<(u64, String)>> = Mutex::new(None);
         let tried = AtomicU64::new(0);
         run_all(0..seeds_max, Some(mutant), |report| {
@@ -208,8 +262,8 @@ fn mutants_are_caught() {
         });
         match caught.into_inner().unwrap() {
             Some((seed, failure)) => {
-                let line = failure.lines().next().unwrap_or_default().to_owned();
-                println!("{mutant:?} is caught by seed {seed}: {line}");
+                tell_caught(mutant, seed, &failure);
+                println!("{mutant:?}: CAUGHT_BY names another seed; let it name this one");
             }
             None => {
                 println!("{mutant:?} is not caught by {} seeds", tried.load(Ordering::Relaxed));
