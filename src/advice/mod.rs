@@ -164,10 +164,10 @@ fn sort(input: &Input<'_>, found: &mut Vec<Finding>) {
 pub fn advise(input: &Input<'_>) -> Advice {
     let model = model::Model::of(input);
     let mut found = model.refused.clone();
-    tables::judge(&model, &mut found);
-    queries::judge(&model, input, &mut found);
+    tables::check(&model, &mut found);
+    queries::check(&model, input, &mut found);
     if let Some(figures) = input.figures {
-        stored::judge(&model, figures, input, &mut found);
+        stored::check(&model, figures, input, &mut found);
     }
     if !input.profile.is_cosmos() {
         found.retain(|finding| finding.rule != rules::MISSING_KEY_INDEX.id);

@@ -21,7 +21,7 @@ const KEYS_MAX: usize = 100;
 /// More partitions in one batch than this give a warning.
 const BATCH_PARTITIONS_MAX: usize = 10;
 
-pub(super) fn judge(model: &Model, input: &Input<'_>, found: &mut Vec<Finding>) {
+pub(super) fn check(model: &Model, input: &Input<'_>, found: &mut Vec<Finding>) {
     let mut used = Used::default();
     for asked in &model.queries {
         match &asked.statement {

@@ -21,7 +21,7 @@ fn percent(part: u64, whole: u64) -> u64 {
     u64::try_from(share).unwrap_or(u64::MAX)
 }
 
-pub(super) fn judge(model: &Model, figures: &[TableFigures], input: &Input<'_>, found: &mut Vec<Finding>) {
+pub(super) fn check(model: &Model, figures: &[TableFigures], input: &Input<'_>, found: &mut Vec<Finding>) {
     for figures in figures {
         if let Some(modelled) = model.table(&figures.keyspace, &figures.table) {
             sizes(modelled, figures, input, found);

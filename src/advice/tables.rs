@@ -8,7 +8,7 @@ use helenus_types::types::{CqlType, quoted};
 /// More indexes on a table than this give a warning.
 const INDEXES_MAX: usize = 3;
 
-pub(super) fn judge(model: &Model, found: &mut Vec<Finding>) {
+pub(super) fn check(model: &Model, found: &mut Vec<Finding>) {
     for table in model.tables() {
         partition_key(table, found);
         // A view has its base table's columns, and no indexes.

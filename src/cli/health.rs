@@ -120,7 +120,7 @@ fn ask_admin(place: Place) -> Result<(), Failure> {
 fn ask_cql(address: SocketAddr) -> Result<(), Failure> {
     let mut socket = servers::connect(address)?;
     let answer = ask(&mut socket).map_err(|error| format!("no answer from {address}: {error}"))?;
-    judge(address, answer)
+    check(address, answer)
 }
 
 /// Asks over TLS, with any certificate: the questions carry no secret. A server that wants the client's certificate says so behind the
@@ -129,7 +129,7 @@ fn ask_tls(address: SocketAddr) -> Result<(), Failure> {
     let socket = servers::connect(address)?;
     let mut socket = cqlsh::with_any_certificate(socket, &address.ip().to_string())?;
     match ask(&mut socket) {
-        Ok(answer) => judge(address, answer),
+        Ok(answer) => check(address, answer),
         Err(error) if cqlsh::is_certificate_required(&error) => Ok(()),
         Err(error) => Err(format!("no answer from {address} over TLS: {error}").into()),
     }
@@ -189,7 +189,7 @@ fn exchange(socket: &mut (impl Read + Write), code: u8, body: &[u8]) -> io::Resu
     Ok(Some((found, body)))
 }
 
-fn judge(address: SocketAddr, answer: Answer) -> Result<(), Failure> {
+fn check(address: SocketAddr, answer: Answer) -> Result<(), Failure> {
     match answer {
         Answer::Ready => Ok(()),
         Answer::Refused(text) => Err(format!("{address} answers: {text}").into()),

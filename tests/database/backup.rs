@@ -79,18 +79,6 @@ async fn reopen(url: &str, clock: Clock) -> Client {
     }
 }
 
-async fn built(client: &Client) {
-    for _ in 0..2000 {
-        let check = client.database.engine().upkeep().check_indexes().await.unwrap();
-        if check.building == 0 {
-            assert_eq!(check.differences, 0, "{:?}", check.described);
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("an index is not built");
-}
-
 const KEYSPACE: &str = "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
 
 /// Tables of all types, and statements of all kinds over them.
@@ -210,7 +198,8 @@ async fn every_row_comes_back_byte_for_byte_on_every_engine() {
         assert_eq!(dump(&path("again")), before, "seed {seed}");
         assert_eq!(restored.rows("DESCRIBE FULL SCHEMA").await, text);
         assert_eq!(restored.rows("SELECT JSON * FROM ks.wide").await, shown);
-        built(&restored).await;
+        restored.built().await;
+        restored.indexes_agree().await;
         // A later write stands above all that was restored.
         restored.ok("UPDATE ks.base SET v = 77 WHERE k = 0 AND c = 0").await;
         assert_eq!(
@@ -534,7 +523,8 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
         .await
         .unwrap();
     client.ok("INSERT INTO ks.base (k, c, v) VALUES (0, 0, 5)").await;
-    built(&client).await;
+    client.built().await;
+    client.indexes_agree().await;
     for name in ["ks.wide", "\"Copied\".wide", "ks.wide2", "\"OtherOne\".wide"] {
         assert_eq!(
             client.rows(&format!("SELECT JSON * FROM {name}")).await,

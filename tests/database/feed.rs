@@ -70,31 +70,6 @@ async fn insert(client: &Client, k: i32, c: i32, v: i32) {
         .await;
 }
 
-async fn check(client: &Client) {
-    let check = client.database.engine().upkeep().check_indexes().await.unwrap();
-    assert_eq!((check.building, check.differences), (0, 0), "{:?}", check.described);
-}
-
-/// Waits until no feed is being built.
-pub(crate) async fn built(client: &Client) {
-    for _ in 0..5000 {
-        if client
-            .database
-            .engine()
-            .upkeep()
-            .check_indexes()
-            .await
-            .unwrap()
-            .building
-            == 0
-        {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    panic!("a feed is not built");
-}
-
 async fn the_feed_has_the_latest_version_of_each_row_in_order(url: &str) {
     let client = Client::with_keyspace(url).await;
     client.ok(TABLE).await;
@@ -128,7 +103,7 @@ async fn the_feed_has_the_latest_version_of_each_row_in_order(url: &str) {
     let last: Vec<&str> = rows.iter().map(String::as_str).rev().take(4).collect();
     assert_eq!(last, ["2 0 2000", "2 5 2005", "2 1 2001", "2 9 2009"]);
     assert_eq!(client.page(&of_key, 100, state).await.0, Vec::<String>::new());
-    check(&client).await;
+    client.indexes_agree().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -311,8 +286,8 @@ async fn a_feed_of_a_table_with_rows_is_built_on(url: &str) {
     for n in 0..100 {
         insert(&client, n, 7, -n).await;
     }
-    built(&client).await;
-    check(&client).await;
+    client.built().await;
+    client.indexes_agree().await;
     let mut reader = Reader::new(FROM_START);
     reader.read_to_the_tip(&client, 100).await;
     assert_eq!((reader.given, &reader.seen), (2971, &stored(&client).await));
@@ -322,12 +297,12 @@ async fn a_feed_of_a_table_with_rows_is_built_on(url: &str) {
     insert(&client, 1, 1, 1).await;
     reader.read_to_the_tip(&client, 100).await;
     assert_eq!(reader.given, 1);
-    check(&client).await;
+    client.indexes_agree().await;
     client.ok("ALTER TABLE t WITH cdc = false").await;
     assert!(client.refused(FROM_START).await.contains("has no change feed"));
     insert(&client, 2, 2, 2).await;
     client.ok("ALTER TABLE t WITH cdc = true").await;
-    built(&client).await;
+    client.built().await;
     reader.given = 0;
     reader.read_to_the_tip(&client, 100).await;
     assert!(
@@ -373,7 +348,7 @@ async fn static_values_counters_and_times_to_live_are_in_the_feed() {
         state = next;
     }
     client.database.engine().upkeep().sweep().await.unwrap();
-    check(&client).await;
+    client.indexes_agree().await;
     let (rows, _) = client.page(counted, 10, state).await;
     assert_eq!(rows, Vec::<String>::new(), "a sweep changes no row that a reader sees");
 }
@@ -441,7 +416,7 @@ async fn splits_and_lifts_lose_nothing_on(url: &str) {
                     .to_owned(),
             )
             .or_insert(0) += usize::from(done);
-        check(&client).await;
+        client.indexes_agree().await;
     }
     reader.read_to_the_tip(&client, 100).await;
     let stored = stored(&client).await;
@@ -512,7 +487,7 @@ async fn tables_of_the_profile_cosmos_have_a_feed_and_readers_outlive_the_server
     reader.given = 0;
     reader.read_to_the_tip(&client, 10).await;
     assert_eq!((reader.given, &reader.seen), (50, &stored(&client).await));
-    check(&client).await;
+    client.indexes_agree().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -469,7 +469,7 @@ async fn the_log_outlives_the_server_and_truncate_and_ends_with_the_table() {
     assert!(refused.contains("WITH cdc = true begins one"), "{refused}");
     client.ok("INSERT INTO t (k, c, v) VALUES (1, 1, 2)").await;
     client.ok(&format!("ALTER TABLE t WITH {FULL}")).await;
-    super::feed::built(&client).await;
+    client.built().await;
     let error = page(&client, FEED, 10, Some(state)).await.unwrap_err();
     assert!(error.is_of_trimmed_feed(), "{error}");
     assert_eq!(all(&client, FEED, 10, None).await.0, Vec::new());
@@ -685,7 +685,7 @@ async fn a_log_that_begins_with_rows_has_only_what_is_changed_since() {
         for k in 0..5 {
             client.ok(&format!("UPDATE t SET v = 1 WHERE k = {k}")).await;
         }
-        super::feed::built(&client).await;
+        client.built().await;
         let records = all(&client, FEED, 100, None).await.0;
         let keys = records
             .iter()

@@ -210,20 +210,6 @@ async fn check(client: &Client, what: &str) {
     }
 }
 
-async fn built(client: &Client) {
-    for _ in 0..60_000 {
-        let built = client.rows("SELECT view_name FROM system.built_views").await;
-        let there = client
-            .rows("SELECT view_name FROM system_schema.views WHERE keyspace_name = 'ks'")
-            .await;
-        if built.len() == there.len() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    panic!("a view is not built");
-}
-
 async fn views_follow(url: &str, seed: u64, steps: usize) {
     let client = Client::with_keyspace(url).await;
     let mut words = Words(fastrand::Rng::with_seed(seed));
@@ -237,7 +223,7 @@ async fn views_follow(url: &str, seed: u64, steps: usize) {
     for view in VIEWS.iter().skip(2) {
         client.ok(view.create).await;
     }
-    built(&client).await;
+    client.views_built().await;
     check(&client, "after the build").await;
     for step in 0..steps {
         let text = words.write();
@@ -328,7 +314,7 @@ async fn scattered(client: &Client) {
     for view in VIEWS {
         client.ok(view.create).await;
     }
-    built(client).await;
+    client.views_built().await;
     for table in ["by_v", "by_c"] {
         client
             .ok(&format!(
@@ -427,7 +413,7 @@ async fn a_build_goes_on_after_a_kill() {
             continue;
         }
         client.ok("UPDATE n SET v = 9 WHERE k = 1999").await;
-        built(&client).await;
+        client.views_built().await;
         assert_eq!(client.rows("SELECT count(*) FROM of_n").await, ["2000"]);
         assert_eq!(client.rows("SELECT k FROM of_n WHERE v = 9").await, ["1999"]);
     }
@@ -511,7 +497,7 @@ async fn the_status_of_a_build_is_shown_for_every_node() {
     drop(client);
 
     let client = open_of_two(None).await.in_keyspace().await;
-    built(&client).await;
+    client.views_built().await;
     assert_eq!(statuses(&client).await, of_status("SUCCESS"));
     let one = "SELECT status FROM system_distributed.view_build_status WHERE keyspace_name = 'ks' AND view_name = ";
     assert_eq!(client.rows(&format!("{one}'of_n'")).await.len(), 2);
@@ -574,7 +560,7 @@ async fn views_follow_writers_that_never_stop() {
                     .ok(&format!("ALTER TABLE t WITH helenus_{action} = {}", part.id))
                     .await;
             }
-            built(&client).await;
+            client.views_built().await;
             tokio::time::sleep(Duration::from_millis(20)).await;
             client.ok("DROP MATERIALIZED VIEW few").await;
             client.ok(VIEWS.get(3).unwrap().create).await;
@@ -588,7 +574,7 @@ async fn views_follow_writers_that_never_stop() {
         for view in VIEWS {
             client.ok(view.create).await;
         }
-        built(&client).await;
+        client.views_built().await;
         for _ in 0..60_000 {
             if client.rows("SELECT * FROM t").await.len() > 5 {
                 break;
@@ -612,7 +598,7 @@ async fn explain_names_the_views_of_a_write() {
     let told = |rows: Vec<String>| rows.into_iter().find(|row| row.contains("not counted here"));
     assert_eq!(told(client.rows(write).await), None);
     client.ok(VIEWS[0].create).await;
-    built(&client).await;
+    client.views_built().await;
     let row = told(client.rows(write).await).unwrap();
     assert!(row.contains(VIEWS[0].name), "{row}");
 }
@@ -682,7 +668,7 @@ async fn a_view_is_built_without_the_rows_that_it_cannot_have() {
     client
         .ok("CREATE MATERIALIZED VIEW by_v AS SELECT * FROM t WHERE p IS NOT NULL AND c IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, p, c)")
         .await;
-    built(&client).await;
+    client.views_built().await;
     assert_eq!(client.rows("SELECT count(*) FROM by_v").await, ["17"]);
     client.ok("UPDATE t SET v = 'b' WHERE p = 1 AND c = 3").await;
     client.ok("DELETE FROM t WHERE p = 1 AND c = 7").await;
@@ -707,7 +693,7 @@ async fn a_view_of_long_rows_is_built() {
     client
         .ok("CREATE MATERIALIZED VIEW by_v AS SELECT * FROM t WHERE p IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, p)")
         .await;
-    built(&client).await;
+    client.views_built().await;
     assert_eq!(client.rows("SELECT count(*) FROM by_v").await, ["24"]);
     client.database.close().await.unwrap();
 }

@@ -111,7 +111,28 @@ impl Client {
         printed(&self.ok(text).await)
     }
 
-    /// Waits until the list of builds is empty.
+    /// Waits until the views of the keyspace `ks` are built.
+    pub(crate) async fn views_built(&self) {
+        for _ in 0..60_000 {
+            let built = self.rows("SELECT view_name FROM system.built_views").await;
+            let there = self
+                .rows("SELECT view_name FROM system_schema.views WHERE keyspace_name = 'ks'")
+                .await;
+            if built.len() == there.len() {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        panic!("a view is not built");
+    }
+
+    /// No index is being built, and the entries of all are those of their rows.
+    pub(crate) async fn indexes_agree(&self) {
+        let check = self.database.engine().upkeep().check_indexes().await.unwrap();
+        assert_eq!((check.building, check.differences), (0, 0), "{:?}", check.described);
+    }
+
+    /// Waits until no index and no change feed is being built.
     pub(crate) async fn built(&self) {
         for _ in 0..5000 {
             if self.rows("SELECT * FROM system_views.sstable_tasks").await.is_empty() {

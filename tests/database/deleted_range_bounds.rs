@@ -1,4 +1,4 @@
-//! The bounds of deleted ranges in the full fidelity change feed: whoever deletes the rows between them has what is here.
+//! The bounds of deleted ranges in the full fidelity change feed: a reader that deletes the rows between them has the rows that are here.
 
 #![expect(
     clippy::unwrap_used,

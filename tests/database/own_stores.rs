@@ -1,4 +1,4 @@
-//! Physical partitions in stores of their own: lifted and lowered while they are used, killed on the way, written to in one batch.
+//! Physical partitions in stores of their own: moved out and back while they are used, killed on the way, written to in one batch.
 
 #![expect(clippy::unwrap_used, reason = "a test says no better what went wrong")]
 
@@ -48,22 +48,6 @@ impl Client {
             );
         }
         shown
-    }
-
-    async fn check(&self) {
-        let check = self.database.engine().upkeep().check_indexes().await.unwrap();
-        assert_eq!((check.building, check.differences), (0, 0), "{:?}", check.described);
-    }
-
-    /// Waits until indexes are built.
-    async fn indexes_are_built(&self) {
-        for _ in 0..2000 {
-            if self.database.engine().upkeep().check_indexes().await.unwrap().building == 0 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        panic!("an index is not built");
     }
 }
 
@@ -133,7 +117,7 @@ async fn fill(client: &Client) {
             _ => client.ok(&format!("DELETE v FROM t WHERE k = {k} AND c = 3")).await,
         };
     }
-    client.indexes_are_built().await;
+    client.built().await;
 }
 
 /// Eventually nothing of what was moved lies where it was: the figures add up.
@@ -178,7 +162,7 @@ async fn partitions_move_whatever_the_durability() {
             }
             client.lower("t", id).await;
             assert_eq!(client.everything().await, before, "{url}");
-            client.check().await;
+            client.indexes_agree().await;
         }
     }
 }
@@ -211,7 +195,7 @@ async fn a_lifted_partition_keeps_everything() {
         assert_eq!(client.stores("t").await, [0, 1, 0, 0], "{url}");
         assert_eq!(client.parts("t").await[1].epoch, parts[1].epoch + 1);
         assert_eq!(client.everything().await, before, "{url}");
-        client.check().await;
+        client.indexes_agree().await;
         client.lift("t", parts[3].id).await;
         client.lift("counts", client.parts("counts").await[0].id).await;
         assert_eq!(client.stores("t").await, [0, 1, 0, 2]);
@@ -258,8 +242,8 @@ async fn a_lifted_partition_keeps_everything() {
             }
         }
         client.ok("CREATE INDEX by_s ON t (s)").await;
-        client.indexes_are_built().await;
-        client.check().await;
+        client.built().await;
+        client.indexes_agree().await;
         assert_eq!(
             client
                 .rows("SELECT c FROM t WHERE s = 'n12' AND v = 2 ALLOW FILTERING")
@@ -279,7 +263,7 @@ async fn a_lifted_partition_keeps_everything() {
         client.lower("t", client.parts("t").await[3].id).await;
         assert_eq!(client.stores("t").await, [0, 5, 0, 0]);
         assert_eq!(client.everything().await, before, "{url}");
-        client.check().await;
+        client.indexes_agree().await;
         client.database.engine().upkeep().sweep().await.unwrap();
         assert_eq!(client.everything().await, before, "{url}");
 
@@ -288,7 +272,7 @@ async fn a_lifted_partition_keeps_everything() {
         assert!(client.rows("SELECT * FROM t").await.is_empty());
         assert_eq!(client.stores("t").await, [0, 5, 0, 0]);
         client.ok("INSERT INTO t (k, c, v) VALUES (1, 1, 1)").await;
-        client.check().await;
+        client.indexes_agree().await;
         client.ok("DROP KEYSPACE ks").await;
         client.database.close().await.unwrap();
         if let Some(path) = url.split_once(":/").map(|(_, path)| format!("/{path}/stores")) {
@@ -409,7 +393,7 @@ async fn writers_go_on_while_partitions_move() {
             for table in ["w", "counts", "n"] {
                 for part in client.parts(table).await.into_iter().take(2) {
                     // A build that is not done yet refuses.
-                    client.indexes_are_built().await;
+                    client.built().await;
                     let seen: u64 = client.rows("SELECT count(*) FROM w").await[0].parse().unwrap();
                     client.lift(table, part.id).await;
                     let then: u64 = client.rows("SELECT count(*) FROM w").await[0].parse().unwrap();
@@ -444,7 +428,7 @@ async fn writers_go_on_while_partitions_move() {
         let counted = counted.filter(|(k, _)| k.parse::<i32>().unwrap() >= 1000);
         let sum: i32 = counted.map(|(_, n)| n.parse::<i32>().unwrap()).sum();
         assert_eq!(sum, all, "{url}");
-        client.check().await;
+        client.indexes_agree().await;
         client.database.close().await.unwrap();
     }
 }
@@ -539,7 +523,7 @@ async fn a_kill_at_any_step_leaves_the_partition_in_one_place() {
         for groups in 0..40 {
             let faults = store_faults::Faults::none_yet();
             let client = open(&url, Some(faults.clone())).await.unwrap();
-            client.indexes_are_built().await;
+            client.built().await;
             let part = client.parts("t").await[2].clone();
             let text = match part.store {
                 0 => format!("ALTER TABLE t WITH helenus_lift = {}", part.id),
@@ -553,7 +537,7 @@ async fn a_kill_at_any_step_leaves_the_partition_in_one_place() {
             tokio::time::sleep(Duration::from_millis(20)).await;
             let client = reopen(&url).await;
             assert_eq!(client.everything().await, before, "{url} after {groups}");
-            client.check().await;
+            client.indexes_agree().await;
             let now = client.parts("t").await[2].store;
             if moved.is_ok() {
                 assert_ne!(now == 0, part.store == 0, "{url} after {groups}");
@@ -632,7 +616,7 @@ async fn logged_batches_are_whole_after_a_kill(data_stores: usize) {
         } else {
             whole += 1
         }
-        client.check().await;
+        client.indexes_agree().await;
         client.database.close().await.unwrap();
     }
     assert!(nothing > 0 && whole > 0, "{nothing} {whole}");
@@ -713,7 +697,7 @@ async fn partitions_of_two_stores_are_merged() {
         client.ok(&merge(ids[2], ids[3])).await;
         assert_eq!(client.stores("t").await, merged[1], "{url}");
         assert_eq!(client.everything().await, before, "{url}");
-        client.check().await;
+        client.indexes_agree().await;
         let parts = client.parts("t").await;
         client.lift("t", parts[0].id).await;
         assert_eq!(client.everything().await, before, "{url}");
@@ -724,7 +708,7 @@ async fn partitions_of_two_stores_are_merged() {
         client.lower("t", whole[0].id).await;
         assert!(client.stores("t").await[0] as usize <= data_stores, "{url}");
         assert_eq!(client.everything().await, before, "{url}");
-        client.check().await;
+        client.indexes_agree().await;
         if url == "memory:" {
             continue;
         }
@@ -732,7 +716,7 @@ async fn partitions_of_two_stores_are_merged() {
         drop(client);
         let client = reopen(&url).await;
         assert_eq!(client.everything().await, before, "{url}");
-        client.check().await;
+        client.indexes_agree().await;
     }
 }
 
@@ -781,7 +765,7 @@ async fn tables_are_spread_over_data_stores() {
             .refused(&format!("ALTER TABLE t WITH helenus_lower = {id}"))
             .await;
         assert!(refused.contains("is in store 1 already"), "{refused}");
-        client.check().await;
+        client.indexes_agree().await;
 
         client.ok("TRUNCATE plain").await;
         assert_eq!(client.stores("plain").await, [1, 2, 3], "{url}");
