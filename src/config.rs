@@ -11,6 +11,8 @@ mod audit_settings;
 mod bucket_settings;
 mod cidr_groups;
 mod cidr_settings;
+mod fleet;
+mod fleet_settings;
 mod memory;
 mod memory_settings;
 mod nearest;
@@ -29,6 +31,7 @@ use self::access::{credentials, password_cost, refuse_open_admin, refuse_open_ne
 use self::amounts::{
     REQUEST_LOG_MAX, call_limits, guardrails, limits, page_bytes_max, prices, scale, size_limits, throughput,
 };
+pub use self::fleet::FleetOptions;
 pub use self::nearest::nearest;
 pub use self::setting::Setting;
 pub use self::settings::{SECRETS, SETTINGS};
@@ -88,6 +91,8 @@ pub struct Config {
     pub admin_listen: Option<SocketAddr>,
     /// How tables are served. `None` means they are not.
     pub tables: Option<TablesOptions>,
+    /// How this server takes part in a fleet. `None` means that it is alone.
+    pub fleet: Option<FleetOptions>,
     /// The token that changes through the admin port need. `None` means the server generates it.
     pub admin_token: Option<String>,
     /// Whether the admin port shows partition keys.
@@ -221,6 +226,7 @@ impl Config {
             audit: audit::audit(values)?,
             admin_listen,
             tables: tables::tables(values)?,
+            fleet: fleet::fleet(values)?,
             admin_token: values.text("admin-token").map(str::to_owned),
             admin_show_keys: values.parsed("admin-show-keys")?,
             init: values.text("init").map(PathBuf::from),

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! config ──► run       addresses are bound, the data is opened, connections, tables and the admin port are served
+//!            ├─ fleet  a node of several over one bucket
 //!            ├─ jobs   what recurs while the server runs
 //!            └─ live   what only the server knows, for the views
 //!        ──► opening   the data alone: to serve it, for a verb, to restore into it, or to look at it
@@ -11,6 +12,7 @@
 //!
 //! Deliberately absent: sockets, requests, statements. Those are the server's and the front ends'.
 
+mod fleet;
 mod jobs;
 mod live;
 pub mod offline;

@@ -72,6 +72,17 @@ pub enum RunError {
     /// The audit log cannot be written.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// The address for other nodes cannot be bound.
+    #[error("fleet-listen: {address} cannot be bound: {source}")]
+    Fleet {
+        /// The address.
+        address: SocketAddr,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// No node owns the stores of the fleet: why.
+    #[error("no node owns the stores of the fleet: {0}")]
+    NoOwner(String),
     /// The fault plan contradicts other settings.
     #[error("fault-plan: {0}")]
     Faults(#[from] PlanError),
@@ -159,6 +170,7 @@ pub(super) fn engine_options(
         account: config.account,
         virtual_tables: Arc::new(Tables::default()),
         mask_calls: helenus_schema::planner::mask_calls,
+        elsewhere: None,
     }
 }
 

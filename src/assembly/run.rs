@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::fleet::{Fleet, Node, OwnerOptions};
 use super::live::{facts, live_source};
 use super::opening::{RunError, engine_options, located, node, open_with, operator_folder};
 use super::{jobs, roles};
-use crate::config::Config;
+use crate::config::{Config, FleetOptions};
 use crate::server::admin::logins::{Gate, Logins};
 use crate::server::admin::{self, Admin, AdminBound, Source};
 use crate::server::audit::Audit;
@@ -26,6 +27,8 @@ use helenus_engine::engine;
 use helenus_engine::views::Tables;
 use helenus_engine::views::live::Facts;
 use helenus_schema::profile::Profile;
+use helenus_schema::schema::node::NodeInfo;
+use helenus_storage::storage::Url;
 use helenus_tables::tables::service::Service;
 use helenus_tables::tables::store;
 
@@ -48,6 +51,8 @@ pub struct Running {
     certificates: Option<Certificates>,
     identity: Option<Identity>,
     audit: Option<Arc<Audit>>,
+    /// `None` means that it is no node of a fleet.
+    fleet: Option<Fleet>,
     /// Longest time for background work to end.
     stop_within: Duration,
 }
@@ -86,12 +91,22 @@ impl Running {
         let node = node(config, address, &clock);
         let directory = url.directory().map(Path::to_owned);
         let tables = Arc::new(Tables::default());
-        let opened = engine::Options {
+        let as_node = fleet_node(config, &node, address);
+        let mut opened = engine::Options {
             virtual_tables: Arc::clone(&tables) as _,
             mask_calls: helenus_schema::planner::mask_calls,
             ..engine_options(config, url, durability, node, clock.clone(), seed)
         };
+        let events = Arc::new(Events::default());
+        let fleet = match (&config.fleet, as_node) {
+            (Some(of_fleet), Some(as_node)) => Some(join(config, of_fleet, &mut opened, as_node).await?),
+            _ => None,
+        };
         let database = Arc::new(open_with(config, opened).await?);
+        emit_schema_changes(&database, &events);
+        if let Some(fleet) = &fleet {
+            fleet.follow(&database, &events).await?;
+        }
         if let Some(directory) = &directory {
             tighten(directory);
         }
@@ -99,6 +114,9 @@ impl Running {
             && let Some(roles) = roles::enable(config, &database, superuser).await?
         {
             bound.check_against(roles);
+        }
+        if let Some(fleet) = &fleet {
+            fleet.follow_roles();
         }
         let audit = match config.audit.clone() {
             Some(options) => Some(Arc::new(Audit::open(options, clock.clone())?)),
@@ -123,9 +141,8 @@ impl Running {
         }
         let requests = Requests::new(Arc::clone(&database), &config.server.limits, clock.clone());
         let requests = requests.with_charge_payload(config.charge_payload);
+        let requests = requests.relayed_by(fleet.as_ref().map(Fleet::relay));
         let requests = Arc::new(requests.with_audit(audit.clone()));
-        let events = Arc::new(Events::default());
-        emit_schema_changes(&database, &events);
         let server = bound.serve(&requests, events, clock.clone());
         let facts = Facts {
             // Memtables that were read from the log count themselves.
@@ -174,7 +191,7 @@ impl Running {
             Admin::serve(admin, admin_socket, source)
         });
         jobs::spawn(config, &database, certificates.as_ref());
-        if let Some(folder) = operator_folder(config)? {
+        if let Some(folder) = operator_folder(config)?.filter(|_| fleet.is_none()) {
             operator::serve(&folder, &database);
         }
         Ok(Self {
@@ -186,6 +203,7 @@ impl Running {
             admin_token,
             identity,
             audit,
+            fleet,
             stop_within: config.server.limits.drain,
         })
     }
@@ -279,8 +297,47 @@ impl Running {
             // Only its end matters. It waits for a disk, so it runs on a thread that may block.
             drop(tokio::task::spawn_blocking(move || audit.finish()).await);
         }
-        self.database.close_within(self.stop_within).await
+        let left = match self.fleet {
+            Some(fleet) => fleet.leave(self.stop_within).await,
+            None => Ok(()),
+        };
+        self.database.close_within(self.stop_within).await?;
+        left
     }
+}
+
+/// This server as a node of a fleet. `None` means that it is none, or serves no address.
+fn fleet_node(config: &Config, node: &NodeInfo, address: Option<SocketAddr>) -> Option<Node> {
+    let fleet = config.fleet.as_ref()?;
+    Some(Node {
+        name: fleet.name.clone(),
+        host_id: String::new(),
+        address: SocketAddr::new(node.native_address, address?.port()),
+        fleet_address: String::new(),
+        data_center: node.data_center.clone(),
+        rack: node.rack.clone(),
+    })
+}
+
+/// Joins a fleet, and makes the options of the data those of an edge: it has no store of its own.
+async fn join(
+    config: &Config,
+    of_fleet: &FleetOptions,
+    opened: &mut engine::Options,
+    as_node: Node,
+) -> Result<Fleet, RunError> {
+    let owner = OwnerOptions {
+        config: Arc::new(config.clone()),
+        engine: engine::Options {
+            virtual_tables: Arc::new(Tables::default()),
+            ..opened.clone()
+        },
+        clock: opened.clock.clone(),
+    };
+    let fleet = Fleet::join(of_fleet, owner, as_node).await?;
+    opened.url = Url::Memory;
+    opened.elsewhere = Some(fleet.elsewhere().await?);
+    Ok(fleet)
 }
 
 /// Serves tables on bound addresses.

@@ -110,6 +110,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "tables-reload-seconds",
         ],
     ),
+    ("Fleet", &["fleet-listen", "node"]),
     ("Admin port", &["admin-listen", "admin-token", "admin-show-keys"]),
     ("Faults and virtual nodes", &["nodes", "fault-plan"]),
     (

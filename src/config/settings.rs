@@ -3,6 +3,7 @@
 use super::audit_settings as audit;
 use super::bucket_settings as bucket;
 use super::cidr_settings as cidr;
+use super::fleet_settings as fleet;
 use super::memory_settings as memory;
 use super::setting::{Setting, setting, switch};
 use super::shape_settings as shape;
@@ -148,6 +149,8 @@ pub const SETTINGS: &[Setting] = &[
         Some("60"),
         "Time between looks whether certificate, key or authorities have changed; 0: on SIGHUP only",
     ),
+    fleet::LISTEN,
+    fleet::NODE,
     tables::LISTEN,
     tables::ACCOUNT,
     tables::DEV,

@@ -55,7 +55,7 @@ pub use limits::Limits;
 pub(crate) use listener::node_address;
 pub use listener::{Bound, Options, Server, StartError, TlsOptions};
 pub(crate) use requests::emit_schema_changes;
-pub use requests::{ChargePayload, Requests};
+pub use requests::{ChargePayload, Relay, RelayedRequest, Requests};
 pub use session::{Session, Startup};
 pub use tls::{Certificates, Reload, TlsError, TlsIdentity};
 

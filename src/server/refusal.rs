@@ -6,6 +6,7 @@ use helenus_base::metrics;
 use helenus_cql::cql::{Error, InReplica};
 use helenus_engine::engine;
 use helenus_schema::planner::{self, ddl};
+use helenus_types::consistency::Consistency;
 use helenus_types::functions;
 use helenus_types::wire::response::{ErrorBody, ErrorDetail, FailureReason};
 
@@ -54,6 +55,11 @@ fn detail(error: &Error) -> Option<ErrorDetail> {
         Error::Engine(error) => of_engine(error),
         Error::InReplica(refused) => Some(in_replica(refused)),
         Error::Syntax(_) | Error::Profile(_) | Error::Role(_) | Error::Request(_) | Error::Warned(_) => None,
+        Error::ForOwner => Some(ErrorDetail::Unavailable {
+            consistency: Consistency::One,
+            required: 1,
+            alive: 0,
+        }),
     }
 }
 
@@ -99,6 +105,7 @@ fn of_engine(error: &engine::Error) -> Option<ErrorDetail> {
         | Error::PartitionFull { .. }
         | Error::Throttled { .. }
         | Error::NoRoom { .. }
+        | Error::Outdated
         | Error::Storage(_)
         | Error::Damaged(_)
         | Error::Broken(_)

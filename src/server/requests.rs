@@ -1,8 +1,10 @@
 //! QUERY, PREPARE, EXECUTE and BATCH: from a request body to the database and back.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use uuid::Uuid;
 
 mod listed;
@@ -26,18 +28,18 @@ use helenus_engine::engine::audit::{AuditEntry, AuditLog};
 use helenus_engine::throughput::{REFUSED_CHARGE, RequestUnits};
 use helenus_schema::command::{BatchKind, Value};
 use helenus_schema::command::{ChangeKind as Kind, ChangeTarget as Target, SchemaChange as Changed};
+use helenus_types::consistency::Consistency;
 use helenus_types::wire::Header;
 use helenus_types::wire::request::{
     Batch, Execute, Params, Prepare, Query, Request, Subject, Values as WireValues, payload,
 };
 use helenus_types::wire::response::{
-    Body, ChangeKind, ChangeTarget, ColumnSpec, ErrorBody, Event, Metadata, MetadataMode, Prepared, Response, Rows,
-    SchemaChange,
+    Body, ChangeKind, ChangeTarget, ColumnSpec, ErrorBody, ErrorDetail, Event, Metadata, MetadataMode, Prepared,
+    Response, Rows, SchemaChange,
 };
 use helenus_types::wire::{BatchType, Value as WireValue, Version, flags};
 
 /// Answers requests with a database.
-#[derive(Debug)]
 pub struct Requests {
     database: Arc<Database>,
     /// Those of the first node. A statement must be prepared on every node that executes it.
@@ -50,6 +52,25 @@ pub struct Requests {
     audit: Option<Arc<Audit>>,
     /// Memory for heavy requests while they are parsed and carried out.
     pool: Arc<Budget>,
+    /// `None` means that this node owns all partitions.
+    relay: Option<Arc<dyn Relay>>,
+}
+
+impl std::fmt::Debug for Requests {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Requests").finish_non_exhaustive()
+    }
+}
+
+/// The error of a node that may not answer.
+fn out_of_touch() -> ErrorBody {
+    let text = "this node has lost touch with the owner of the partitions: try another node, or try again".to_owned();
+    let detail = ErrorDetail::Unavailable {
+        consistency: Consistency::One,
+        required: 1,
+        alive: 0,
+    };
+    ErrorBody::detailed(text, detail)
 }
 
 /// The key of the custom payload that returns a request's charge, and by which a client requests it.
@@ -101,6 +122,49 @@ struct Refused {
     is_throttle: bool,
     /// The response needs this many bytes, and there is no memory for them now: begin the request again.
     no_room_bytes: Option<usize>,
+    /// What another node is needed for.
+    needs_owner: Option<Needs>,
+}
+
+/// What a request needs of the owner of the partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    /// To carry it out.
+    Owner,
+    /// The catalog that it has now: the request is to be planned by that.
+    Catalog,
+}
+
+/// How a node without partitions has requests carried out by their owner.
+pub trait Relay: Send + Sync {
+    /// Sends a request to the owner, and returns its answer.
+    fn relay(&self, request: RelayedRequest) -> BoxFuture<'_, Response>;
+
+    /// Whether this node may answer now: by the catalog in force, every acknowledged change is seen.
+    fn may_answer(&self) -> bool;
+
+    /// Waits until this node may answer. Returns whether it may.
+    fn until_may_answer(&self) -> BoxFuture<'_, bool>;
+
+    /// Waits for a later catalog than the one in force, for a short time.
+    fn catch_up(&self) -> BoxFuture<'_, ()>;
+}
+
+/// A request for another node, with what it needs of the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelayedRequest {
+    /// The client's address.
+    pub client: SocketAddr,
+    /// The role of the login.
+    pub user: Option<Arc<str>>,
+    /// The keyspace of unqualified names.
+    pub keyspace: Option<Arc<str>>,
+    /// The header of the request's frame.
+    pub header: Header,
+    /// The body of the frame.
+    pub body: Bytes,
+    /// The prepared statements that it names: their keyspaces and texts.
+    pub prepared: Vec<(Option<Arc<str>>, Arc<str>)>,
 }
 
 impl Refused {
@@ -116,6 +180,7 @@ impl From<ErrorBody> for Refused {
             warnings: Vec::new(),
             is_throttle: false,
             no_room_bytes: None,
+            needs_owner: None,
         }
     }
 }
@@ -128,6 +193,11 @@ fn refused(error: &cql::Error) -> Refused {
         is_throttle: matches!(error, cql::Error::Engine(engine::Error::Throttled { .. })),
         no_room_bytes: match error {
             cql::Error::Engine(engine::Error::NoRoom { bytes }) => Some(*bytes),
+            _ => None,
+        },
+        needs_owner: match error {
+            cql::Error::ForOwner => Some(Needs::Owner),
+            cql::Error::Engine(engine::Error::Outdated) => Some(Needs::Catalog),
             _ => None,
         },
     }
@@ -149,7 +219,15 @@ impl Requests {
             clock,
             audit: None,
             pool: Budget::new(limits.memory_bytes_max / weight::POOL_PART, limits.memory_wait),
+            relay: None,
         }
+    }
+
+    /// The same, with what only the owner of the partitions can do relayed to it.
+    #[must_use]
+    pub fn relayed_by(mut self, relay: Option<Arc<dyn Relay>>) -> Self {
+        self.relay = relay;
+        self
     }
 
     /// The same, with statements that are prepared recorded in an audit log. The engine records those that are executed.
@@ -219,7 +297,77 @@ impl Requests {
         }
     }
 
+    /// Answers a request; where it needs the owner of the partitions, with its help.
     async fn answer(&self, session: &Session, header: &Header, body: &Bytes) -> Result<Response, Refused> {
+        if let Some(relay) = &self.relay
+            && !relay.may_answer()
+            && !Box::pin(relay.until_may_answer()).await
+        {
+            return Err(out_of_touch().into());
+        }
+        let answered = self.answer_here(session, header, body).await;
+        let needs = answered.as_ref().err().and_then(|refused| refused.needs_owner);
+        match needs.zip(self.relay.as_ref()) {
+            None => answered,
+            Some((Needs::Catalog, relay)) => {
+                Box::pin(relay.catch_up()).await;
+                self.answer_here(session, header, body).await
+            }
+            Some((Needs::Owner, relay)) => {
+                let request = self.for_relay(session, header, body)?;
+                Ok(Box::pin(relay.relay(request)).await)
+            }
+        }
+    }
+
+    /// A request with all that another node needs to carry it out.
+    fn for_relay(&self, session: &Session, header: &Header, body: &Bytes) -> Result<RelayedRequest, Refused> {
+        let request = Request::parse(header, body).map_err(|malformed| ErrorBody::protocol(malformed.to_string()))?;
+        let ids: Vec<&[u8]> = match &request {
+            Request::Execute(execute) => vec![execute.id],
+            Request::Batch(batch) => {
+                let subjects = batch.statements.iter().map(|statement| &statement.subject);
+                let prepared = subjects.filter_map(|subject| match subject {
+                    Subject::Prepared(id) => Some(*id),
+                    Subject::Text(_) => None,
+                });
+                prepared.collect()
+            }
+            _ => Vec::new(),
+        };
+        let mut prepared = Vec::with_capacity(ids.len());
+        for id in ids {
+            let entry = self.statement(session, id)?;
+            prepared.push((entry.keyspace.clone(), Arc::clone(&entry.text)));
+        }
+        let state = session.state();
+        Ok(RelayedRequest {
+            client: session.client(),
+            user: state.user.clone(),
+            keyspace: state.keyspace.clone(),
+            header: *header,
+            body: body.clone(),
+            prepared,
+        })
+    }
+
+    /// Carries out a request that another node has relayed, as the owner of the partitions.
+    pub async fn answer_relayed(&self, request: &RelayedRequest, events: &Arc<Events>) -> Response {
+        let session = Session::new(request.client, false, Arc::clone(events));
+        session.act_as(request.user.clone(), request.keyspace.clone());
+        for (keyspace, text) in &request.prepared {
+            if let Err(error) = self
+                .plan(keyspace.clone(), Arc::clone(text))
+                .map(|planned| self.statements.insert(planned))
+            {
+                return refused(&error).response();
+            }
+        }
+        let answered = self.answer_here(&session, &request.header, &request.body).await;
+        answered.unwrap_or_else(Refused::response)
+    }
+
+    async fn answer_here(&self, session: &Session, header: &Header, body: &Bytes) -> Result<Response, Refused> {
         let mut request =
             Request::parse(header, body).map_err(|malformed| ErrorBody::protocol(malformed.to_string()))?;
         let payload = payload(header, body).map_err(|malformed| ErrorBody::protocol(malformed.to_string()))?;
@@ -301,11 +449,16 @@ impl Requests {
         let mut trace = self.begin_trace(session, &request);
         around.trace = Some(trace.id());
         let response = Box::pin(self.untraced(session, version, &mut request, &mut around)).await;
-        if let Err(Refused {
-            no_room_bytes: Some(_), ..
-        }) = response
+        if let Err(
+            Refused {
+                no_room_bytes: Some(_), ..
+            }
+            | Refused {
+                needs_owner: Some(_), ..
+            },
+        ) = response
         {
-            // The trace is written when the request begins again.
+            // The trace is written when the request begins again, or by the node that carries it out.
             return response;
         }
         for note in &around.notes {

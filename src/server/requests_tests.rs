@@ -39,6 +39,7 @@ pub(in crate::server) async fn memory() -> Database {
         account: helenus_schema::profile::Account::default(),
         virtual_tables: Arc::new(helenus_engine::views::Tables::default()),
         mask_calls: helenus_schema::planner::mask_calls,
+        elsewhere: None,
     };
     Database::open(options).await.unwrap()
 }

@@ -190,6 +190,15 @@ impl Session {
         self.state.load_full()
     }
 
+    /// Acts for a connection of another node: its role, and its keyspace of unqualified names.
+    pub(super) fn act_as(&self, user: Option<Arc<str>>, keyspace: Option<Arc<str>>) {
+        self.state.rcu(|state| SessionState {
+            user: user.clone(),
+            keyspace: keyspace.clone(),
+            ..SessionState::clone(state)
+        });
+    }
+
     /// Sets the keyspace of unqualified names.
     pub fn set_keyspace(&self, keyspace: &str) {
         let keyspace: Arc<str> = keyspace.into();

@@ -55,11 +55,7 @@ async fn restore_anew(url: &str, from: &Path, clock: Clock) -> Client {
         restoring.end().unwrap();
         return reopen(url, clock).await;
     }
-    Client {
-        database,
-        session: SessionState::default(),
-        clock,
-    }
+    Client::over(database, SessionState::default(), clock)
 }
 
 /// Opens a database whose last life may not have let go of its directory yet.
@@ -67,11 +63,7 @@ async fn reopen(url: &str, clock: Clock) -> Client {
     loop {
         match Database::open(Client::options(url, clock.clone())).await {
             Ok(database) => {
-                return Client {
-                    database,
-                    session: SessionState::default(),
-                    clock,
-                };
+                return Client::over(database, SessionState::default(), clock);
             }
             Err(error) if error.to_string().contains("in use") => tokio::time::sleep(Duration::from_millis(20)).await,
             Err(error) => panic!("{url}: {error}"),
@@ -372,7 +364,7 @@ async fn snapshots_taken_while_writes_go_on_show_no_moment() {
     let folder = tempfile::tempdir().unwrap();
     let client = Client::open_at(&place_url(folder.path(), 0), Clock::system()).await;
     tables_of_writers(&client).await;
-    let (writers, tasks) = Writers::start(&Arc::new(client.database));
+    let (writers, tasks) = Writers::start(&client.database);
     let mut wrong = Vec::new();
     for number in 1..=40_i64 {
         writers.until(number * 5).await;

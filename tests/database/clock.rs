@@ -38,11 +38,7 @@ impl Client {
                 Err(error) => panic!("{url}: {error}"),
             }
         };
-        Self {
-            database,
-            session,
-            clock,
-        }
+        Self::over(database, session, clock)
     }
 }
 
@@ -210,11 +206,7 @@ async fn clean_up_waits_until_a_clock_that_jumped_is_confirmed(url: &str) {
         keyspace: Some("ks".into()),
         ..SessionState::default()
     };
-    let client = Client {
-        database: Database::open(options).await.unwrap(),
-        session,
-        clock,
-    };
+    let client = Client::over(Database::open(options).await.unwrap(), session, clock);
     assert_eq!(client.database.engine().upkeep().sweep().await.unwrap().rows_removed, 1);
     // What is recorded from now on is the clock that was confirmed.
     client.ok("INSERT INTO t (k, v) VALUES (1, 1) USING TTL 60").await;

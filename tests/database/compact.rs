@@ -24,11 +24,7 @@ async fn client(url: &str) -> Client {
         guardrails,
         ..Client::options(url, clock.clone())
     };
-    let client = Client {
-        database: Database::open(options).await.unwrap(),
-        session: SessionState::default(),
-        clock,
-    };
+    let client = Client::over(Database::open(options).await.unwrap(), SessionState::default(), clock);
     client.in_keyspace().await
 }
 

@@ -28,11 +28,7 @@ impl Shown {
             count_at_once_rows_max: at_once_rows_max,
             ..Client::options("memory:", clock.clone())
         };
-        let client = Client {
-            database: Database::open(options).await.unwrap(),
-            session: SessionState::default(),
-            clock,
-        };
+        let client = Client::over(Database::open(options).await.unwrap(), SessionState::default(), clock);
         let shown = Self(client.in_keyspace().await);
         shown
             .run("CREATE TABLE t (a int, b int, PRIMARY KEY (a, b)) WITH helenus_partitions = 4")

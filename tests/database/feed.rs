@@ -456,11 +456,7 @@ async fn tables_of_the_profile_cosmos_have_a_feed_and_readers_outlive_the_server
     let open = async |clock: Clock| {
         let mut options = Client::options(&url, clock.clone());
         options.profile = Profile::Cosmos;
-        let mut client = Client {
-            database: Database::open(options).await.unwrap(),
-            session: SessionState::default(),
-            clock,
-        };
+        let mut client = Client::over(Database::open(options).await.unwrap(), SessionState::default(), clock);
         client.session.keyspace = Some("ks".into());
         client
     };
@@ -499,11 +495,7 @@ async fn json_of_the_feed_has_the_system_columns_of_cosmos() {
         let clock = Clock::manual(WRITTEN);
         let mut options = Client::options("memory:", clock.clone());
         options.profile = profile;
-        let client = Client {
-            database: Database::open(options).await.unwrap(),
-            session: SessionState::default(),
-            clock,
-        };
+        let client = Client::over(Database::open(options).await.unwrap(), SessionState::default(), clock);
         let client = client.in_keyspace().await;
         client
             .ok(

@@ -444,11 +444,11 @@ async fn the_log_outlives_the_server_and_truncate_and_ends_with_the_table() {
     client.database.close().await.unwrap();
     let session = client.session.clone();
     drop(client);
-    let client = Client {
-        database: helenus_cql::cql::Database::open(options()).await.unwrap(),
+    let client = Client::over(
+        helenus_cql::cql::Database::open(options()).await.unwrap(),
         session,
-        clock: clock.clone(),
-    };
+        clock.clone(),
+    );
     writer.write(&client, 100).await;
     let (records, state) = all(&client, FEED, 50, None).await;
     assert_eq!(by_key(&records), writer.expected);

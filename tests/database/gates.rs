@@ -29,11 +29,7 @@ async fn client() -> Client {
         limits,
         ..Client::options("memory:", clock.clone())
     };
-    let client = Client {
-        database: Database::open(options).await.unwrap(),
-        session: SessionState::default(),
-        clock,
-    };
+    let client = Client::over(Database::open(options).await.unwrap(), SessionState::default(), clock);
     let client = client.in_keyspace().await;
     client.ok("CREATE TABLE t (k text PRIMARY KEY, v text, n int)").await;
     client.ok("CREATE TABLE c (k text PRIMARY KEY, n counter)").await;

@@ -30,11 +30,7 @@ async fn client(change: impl FnOnce(&mut Guardrails)) -> Client {
         guardrails,
         ..Client::options("memory:", clock.clone())
     };
-    let client = Client {
-        database: Database::open(options).await.unwrap(),
-        session: SessionState::default(),
-        clock,
-    };
+    let client = Client::over(Database::open(options).await.unwrap(), SessionState::default(), clock);
     client.in_keyspace().await
 }
 

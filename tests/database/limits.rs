@@ -34,11 +34,7 @@ async fn open_on(medium: Option<&Medium>, url: &str, limits: SizeLimits) -> Clie
         ..Client::options(url, clock.clone())
     };
     options.store.medium = medium.cloned();
-    let client = Client {
-        database: Database::open(options).await.unwrap(),
-        session: SessionState::default(),
-        clock,
-    };
+    let client = Client::over(Database::open(options).await.unwrap(), SessionState::default(), clock);
     client.in_keyspace().await
 }
 

@@ -9,6 +9,7 @@ mod copies;
 mod counts;
 mod deleted_range_bounds;
 mod dropped_columns;
+mod edge;
 mod engine;
 mod entities;
 mod failures;

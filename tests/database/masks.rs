@@ -28,11 +28,7 @@ async fn client(data_masking: bool) -> Client {
         guardrails,
         ..Client::options("memory:", clock.clone())
     };
-    let client = Client {
-        database: Database::open(options).await.unwrap(),
-        session: SessionState::default(),
-        clock,
-    };
+    let client = Client::over(Database::open(options).await.unwrap(), SessionState::default(), clock);
     let roles = RoleOptions {
         superuser: ("boss".to_owned(), "secret".to_owned()),
         hashing: Hashing {

@@ -101,11 +101,7 @@ async fn open(path: &Path, durability: Durability, control: &Arc<Control>) -> Re
     let control = Arc::clone(control);
     options.store.durability = durability;
     options.store.faults = Some(Arc::new(move |point| control.call(point)));
-    let mut client = Client {
-        database: Database::open(options).await?,
-        session: SessionState::default(),
-        clock,
-    };
+    let mut client = Client::over(Database::open(options).await?, SessionState::default(), clock);
     client.session.keyspace = Some("ks".into());
     Ok(client)
 }
@@ -544,11 +540,11 @@ fn live(medium: &Medium, durability: Durability, seed: u64, turns: u64, work: im
             options.store.durability = durability;
             options.seed = seed;
             let database = Database::open(options).await;
-            let client = Client {
-                database: database.unwrap_or_else(|error| panic!("seed {seed}: {error}")),
-                session: SessionState::default(),
+            let client = Client::over(
+                database.unwrap_or_else(|error| panic!("seed {seed}: {error}")),
+                SessionState::default(),
                 clock,
-            };
+            );
             work(client.in_keyspace().await).await;
         };
         tokio::select! {

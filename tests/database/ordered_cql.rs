@@ -204,11 +204,11 @@ async fn placement_holds_in_the_profile_of_cosmos() {
         profile: Profile::Cosmos,
         ..Client::options("memory:", Clock::manual(NOW_MICROS))
     };
-    let client = Client {
-        database: Database::open(options).await.unwrap(),
-        session: SessionState::default(),
-        clock: Clock::manual(NOW_MICROS),
-    };
+    let client = Client::over(
+        Database::open(options).await.unwrap(),
+        SessionState::default(),
+        Clock::manual(NOW_MICROS),
+    );
     let client = client.in_keyspace().await;
     client.ok(TABLE).await;
     let described = client.rows("DESCRIBE TABLE t").await.concat();

@@ -59,11 +59,7 @@ async fn open_with(url: &str, set: impl FnOnce(&mut store::Options)) -> Result<C
     let clock = Clock::manual(1_700_000_000_000_000);
     let mut options = Client::options(url, clock.clone());
     set(&mut options.store);
-    let mut client = Client {
-        database: Database::open(options).await?,
-        session: SessionState::default(),
-        clock,
-    };
+    let mut client = Client::over(Database::open(options).await?, SessionState::default(), clock);
     client.session.keyspace = Some("ks".into());
     Ok(client)
 }

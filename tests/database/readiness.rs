@@ -89,11 +89,7 @@ async fn every_store_is_probed_and_named() {
     let mut options = Client::options(&format!("file:{}", directory.path().display()), clock.clone());
     let faults = medium.clone();
     options.store.faults = Some(Arc::new(move |point| faults.call(point)));
-    let client = Client {
-        database: Database::open(options).await.unwrap(),
-        session: SessionState::default(),
-        clock,
-    };
+    let client = Client::over(Database::open(options).await.unwrap(), SessionState::default(), clock);
     let client = client.in_keyspace().await;
     let database = &client.database;
     client

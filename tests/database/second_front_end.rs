@@ -172,6 +172,7 @@ impl Items {
             account: Account::default(),
             virtual_tables: std::sync::Arc::new(helenus_engine::engine::NoTables),
             mask_calls: |_, _| None,
+            elsewhere: None,
         };
         let engine = Engine::open(options).await.unwrap();
         let mut execution = engine.begin(Terms::default()).await;

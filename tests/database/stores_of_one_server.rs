@@ -20,11 +20,7 @@ async fn open(folder: &Path, create: bool) -> Result<Client, Error> {
     let scheme = if is_slate { "slate+file" } else { "file" };
     let mut options = Client::options(&format!("{scheme}:{}", folder.display()), clock.clone());
     options.store.create = create;
-    let mut client = Client {
-        database: Database::open(options).await?,
-        session: SessionState::default(),
-        clock,
-    };
+    let mut client = Client::over(Database::open(options).await?, SessionState::default(), clock);
     client.session.keyspace = Some("ks".into());
     Ok(client)
 }

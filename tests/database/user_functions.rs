@@ -114,11 +114,11 @@ async fn limited(call_limits: CallLimits) -> Client {
         call_limits,
         ..Client::options("memory:", clock.clone())
     };
-    let client = Client {
-        database: Database::open(options).await.expect("a database in memory opens"),
-        session: SessionState::default(),
+    let client = Client::over(
+        Database::open(options).await.expect("a database in memory opens"),
+        SessionState::default(),
         clock,
-    };
+    );
     let client = client.in_keyspace().await;
     fill(&client).await;
     client

@@ -285,11 +285,7 @@ impl Faults {
 async fn try_open(url: &str, clock: &Clock, faults: Option<&Faults>) -> Result<Client, Error> {
     let mut options = Client::options(url, clock.clone());
     options.store.faults = faults.map(Faults::call);
-    let mut client = Client {
-        database: Database::open(options).await?,
-        session: SessionState::default(),
-        clock: clock.clone(),
-    };
+    let mut client = Client::over(Database::open(options).await?, SessionState::default(), clock.clone());
     client.session.keyspace = Some("ks".into());
     Ok(client)
 }
@@ -464,11 +460,7 @@ async fn the_status_of_a_build_is_shown_for_every_node() {
                 Err(error) => panic!("{error}"),
             }
         };
-        Client {
-            database,
-            session: SessionState::default(),
-            clock: clock.clone(),
-        }
+        Client::over(database, SessionState::default(), clock.clone())
     };
     let client = open_of_two(Some(&faults)).await.in_keyspace().await;
     client

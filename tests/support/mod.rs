@@ -6,10 +6,14 @@
     reason = "a test may stop at the first surprise"
 )]
 
+pub(crate) mod edge;
 pub(crate) mod parts;
 pub(crate) mod typed;
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use self::edge::Edge;
 
 use helenus_base::clock::Clock;
 use helenus_cql::cql::{Answer, AnswerKind, Database, Error, QueryParams, SessionState};
@@ -20,7 +24,10 @@ use helenus_storage::storage as store;
 pub(crate) const NOW_MICROS: i64 = 1_700_000_000_000_000;
 
 pub(crate) struct Client {
-    pub(crate) database: Database,
+    /// The database, or the owner of its partitions.
+    pub(crate) database: Arc<Database>,
+    /// The machine that statements go to, if the owner is another one.
+    edge: Option<Edge>,
     pub(crate) session: SessionState,
     pub(crate) clock: Clock,
 }
@@ -57,6 +64,7 @@ impl Client {
             account: helenus_schema::profile::Account::default(),
             virtual_tables: std::sync::Arc::new(helenus_engine::views::Tables::default()),
             mask_calls: helenus_schema::planner::mask_calls,
+            elsewhere: None,
         }
     }
 
@@ -66,10 +74,31 @@ impl Client {
             throughput,
             ..Self::options(url, clock.clone())
         };
+        let database = Arc::new(Database::open(options.clone()).await.unwrap());
         Self {
-            database: Database::open(options).await.unwrap(),
+            edge: Edge::beside(&database, options).await,
+            database,
             session: SessionState::default(),
             clock,
+        }
+    }
+
+    /// A client of a database that is open, without another machine before it.
+    pub(crate) fn over(database: Database, session: SessionState, clock: Clock) -> Self {
+        Self {
+            database: Arc::new(database),
+            edge: None,
+            session,
+            clock,
+        }
+    }
+
+    /// The same, with a machine without partitions before it.
+    pub(crate) async fn through_edge(self) -> Self {
+        let options = Self::options("memory:", self.clock.clone());
+        Self {
+            edge: Some(Edge::of(&self.database, options).await),
+            ..self
         }
     }
 
@@ -90,7 +119,10 @@ impl Client {
 
     /// Runs a statement.
     pub(crate) async fn run(&self, text: &str, params: QueryParams) -> Result<Answer, Error> {
-        self.database.query(&self.session, text, &params).await
+        match &self.edge {
+            None => self.database.query(&self.session, text, &params).await,
+            Some(edge) => edge.query(&self.database, &self.session, text, &params).await,
+        }
     }
 
     /// Runs a statement that must succeed.

@@ -130,6 +130,7 @@ pub(in crate::cli) fn arguments(command: Command) -> Command {
     let command = command
         .arg(
             Arg::new("service")
+                .value_name("SERVICE")
                 .required(true)
                 .value_parser(names(vec!["tables", "cql"]))
                 .help("Azure table storage by its REST API, of any server that speaks it; or CQL"),

@@ -15,7 +15,7 @@ use super::feed;
 use super::gates;
 use super::paging_state::{self, PagingKey};
 use super::plans::{PlanCache, PlannedAt, Statement};
-use super::roles::RoleService;
+use super::roles::{self, RoleService};
 use super::rows::{FrameRows, put_cell};
 use super::written::{answer_of, answer_to, show_values};
 use helenus_engine::engine::audit::Subject;
@@ -23,7 +23,7 @@ use helenus_engine::engine::{self, Checked, Ended, Engine, Execution, Options, P
 use helenus_schema::command::{Batch, BatchKind, Partitions, Position, Read, ResultColumn, Value};
 use helenus_schema::planner::ddl::{self, DdlIntent};
 use helenus_schema::planner::{self, Plan};
-use helenus_schema::schema::{Table, describe};
+use helenus_schema::schema::{Table, describe, system};
 use helenus_types::consistency::WriteKind;
 
 /// One statement of a batch.
@@ -146,7 +146,9 @@ impl Database {
         if planned.is_err() {
             self.counters.count_unplanned(execution.began(), &planned);
         }
-        self.run(scope, &planned?).await
+        let planned = planned?;
+        self.refuse_for_owner(scope.session, &planned)?;
+        self.run(scope, &planned).await
     }
 
     pub(super) async fn answer_prepared(
@@ -159,6 +161,7 @@ impl Database {
         if let Values::Positional(values) = &scope.params.values {
             gates::prepared_values(&planned.planned, values.len())?;
         }
+        self.refuse_for_owner(scope.session, &planned)?;
         self.counters.count_prepared();
         self.run(scope, &planned).await
     }
@@ -170,6 +173,12 @@ impl Database {
         members: Vec<(Member, Vec<Value>)>,
     ) -> Result<Answer, Error> {
         gates::names(scope.execution.schema(), scope.params)?;
+        if self.engine.carrier().is_some() && self.roles.get().is_some() && scope.session.user.is_some() {
+            let tables = self.tables_of_members(scope, &members)?;
+            if self.writes_roles(scope.session, &tables) {
+                return Err(Error::ForOwner);
+            }
+        }
         let batch = self.bind_batch(scope, kind, members).await;
         let began = scope.execution.began();
         if batch.is_err() {
@@ -292,6 +301,45 @@ impl Database {
         self.counters.record(subject, scope.execution.began(), &outcome);
         settle_charge(&mut scope.execution, &mut outcome);
         outcome
+    }
+
+    /// The tables of the members of a batch.
+    fn tables_of_members(
+        &self,
+        scope: &RequestScope<'_>,
+        members: &[(Member, Vec<Value>)],
+    ) -> Result<Vec<Arc<Table>>, Error> {
+        let mut tables = Vec::new();
+        for (member, _) in members {
+            let planned = match member {
+                Member::Text(text) => self
+                    .plans
+                    .plan(scope.keyspace.as_ref(), text, scope.execution.snapshot())?,
+                Member::Prepared(statement) => statement.at(scope.execution.snapshot())?,
+            };
+            tables.extend(planned.planned.tables.iter().cloned());
+        }
+        Ok(tables)
+    }
+
+    /// Refuses what the owner of the partitions executes, if this machine does not own them: changes of the schema and of
+    /// roles, TRUNCATE, and reads of what only the owner knows.
+    ///
+    /// # Errors
+    /// [`Error::ForOwner`]
+    fn refuse_for_owner(&self, session: &SessionState, planned: &PlannedAt) -> Result<(), Error> {
+        if self.engine.carrier().is_none() {
+            return Ok(());
+        }
+        let plan = &planned.planned.plan;
+        let is_of_owner = match plan {
+            Plan::Truncate(_) | Plan::Ddl(_) | Plan::Explain(_) => true,
+            Plan::Auth(statement) => !roles::is_list(statement),
+            Plan::Select(select) => select.is_of_feed() || system::is_of_owner(&select.table),
+            Plan::Modify(_) | Plan::Batch(_) => self.writes_roles(session, &planned.planned.tables),
+            Plan::Use(_) | Plan::Describe(_) => false,
+        };
+        if is_of_owner { Err(Error::ForOwner) } else { Ok(()) }
     }
 
     /// Executes a statement that may change the stored roles, and reads them again.
@@ -533,7 +581,7 @@ impl Database {
             statement,
             keyspace,
             scope.execution.schema(),
-            self.engine.seen_by(scope.session.node),
+            &self.engine.seen_now(scope.session.node),
         )
         .map_err(|error| RequestRefusal::Describe(Box::new(error)))?;
         let columns = description.columns.into_iter().map(|(name, ty)| ResultColumn {

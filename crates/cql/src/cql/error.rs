@@ -36,6 +36,11 @@ pub enum Error {
     /// Values that Cassandra refuses only in a replica.
     #[error(transparent)]
     InReplica(Box<InReplica>),
+    /// The owner of all partitions executes the statement, and this machine does not own them.
+    #[error(
+        "the owner of the partitions executes this statement, and it cannot be asked for it here: connect to it, or try again"
+    )]
+    ForOwner,
     /// An error before which the request was warned of something.
     #[error(transparent)]
     Warned(Box<Warned>),
@@ -174,6 +179,7 @@ impl Error {
                 Some(_) => ErrorCode::WriteFailure,
                 None => ErrorCode::ReadFailure,
             },
+            Self::ForOwner => ErrorCode::Unavailable,
             Self::Warned(warned) => warned.error.code(),
         }
     }
@@ -261,7 +267,7 @@ const fn of_engine(error: &engine::Error) -> ErrorCode {
         Is::WriteFailure { .. } => ErrorCode::WriteFailure,
         Is::ReadTimeout { .. } => ErrorCode::ReadTimeout,
         Is::ReadFailure { .. } | Is::TooManyTombstones { .. } | Is::GroupFailure { .. } => ErrorCode::ReadFailure,
-        Is::Throttled { .. } | Is::NoRoom { .. } => ErrorCode::Overloaded,
+        Is::Throttled { .. } | Is::NoRoom { .. } | Is::Outdated => ErrorCode::Overloaded,
         Is::FunctionFailure(_) => ErrorCode::FunctionFailure,
         Is::Storage(_) | Is::Damaged(_) | Is::Broken(_) | Is::Fault(_) => ErrorCode::Server,
     }

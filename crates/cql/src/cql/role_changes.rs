@@ -41,7 +41,7 @@ impl Database {
         }
         self.store_roles(&stored, &next).await?;
         let is_there = next.contains(&name);
-        service.current.store(Arc::new(next));
+        service.replace(next);
         let first = match service.turn().await {
             Some(turn) if is_there && !is_first => match service.is_right(&name, password.into_bytes(), turn).await {
                 true => FirstRole::Right,
@@ -169,7 +169,7 @@ impl Database {
 
     async fn resolve_roles(&self, service: &RoleService, doubt: &mut Doubt) -> Result<(), Error> {
         if doubt.0 {
-            service.current.store(Arc::new(self.stored_roles().await?));
+            service.replace(self.stored_roles().await?);
             *doubt = Doubt(false);
         }
         Ok(())
@@ -184,7 +184,7 @@ impl Database {
     ) -> Result<(), Error> {
         *doubt = Doubt(true);
         self.store_roles(before, &next).await?;
-        service.current.store(Arc::new(next));
+        service.replace(next);
         *doubt = Doubt(false);
         Ok(())
     }

@@ -74,6 +74,8 @@ use self::partition_maps::{NewTables, give_budgets, partitions_after};
 use self::publication::Publication;
 pub use self::publication::SchemaListener;
 use self::records::Found;
+pub(in crate::engine) use self::records::followed;
+pub use self::records::{CatalogRecords, changed_records};
 use self::schemas::{NextCatalog, SchemaCatalog};
 use self::strays::numbers_of;
 use crate::engine::index::change::{AddedIndex, Difference};

@@ -120,6 +120,10 @@ pub enum Error {
         /// How many.
         bytes: usize,
     },
+    /// The owner of the partitions has another definition of a table: the command is to be planned again, by the catalog that
+    /// comes. Clients see this error only if that does not help either.
+    #[error("the table has changed since the command was planned; try again")]
+    Outdated,
     /// A function failed on these values.
     #[error(transparent)]
     FunctionFailure(Box<functions::Failed>),

@@ -41,6 +41,11 @@ impl Ledger {
         Charges::with_keys(self.prices, read_factor, key_weight)
     }
 
+    /// Empty charges of reads at one replica: what another machine adds to its own, as often as its level says.
+    pub(super) fn at_one_replica(&self) -> Charges {
+        Charges::new(self.prices, u32::from(self.meter.is_on()))
+    }
+
     /// Empty charges at the same prices, for an estimate that no budget pays.
     pub(crate) fn estimated(&self, consistency: Consistency) -> Charges {
         Charges::new(self.prices, self.read_factor(consistency))

@@ -70,7 +70,7 @@ mod written;
 pub use action::{Action, ReadAction, WriteAction};
 pub use backup::{BackedUp, BackupError, Backups, Restored, RestoredRoles, Salvaged, What, salvage};
 pub use backup::{has_roles, is_of_roles};
-pub use catalog::SchemaListener;
+pub use catalog::{CatalogRecords, SchemaListener, changed_records};
 pub use check::IndexCheck;
 pub(crate) use edge::{storage_read, storage_write};
 pub use error::{Error, NotChanged};
@@ -83,6 +83,7 @@ pub use limits::SizeLimits;
 pub use offers::ThroughputRules;
 #[cfg(feature = "simulation")]
 pub use owner::loopback::{messages_sent, through_bytes};
+pub use owner::{Asked, Carrier, Unanswered};
 pub use part::write::condition::Decision;
 pub use partitions::{PartitionLimits, PartitionSizes, Repartitioned};
 pub use probe::{Probe, StoreProbe, Took};
@@ -91,7 +92,9 @@ pub use read::row_sink::RowSink;
 pub use read::sink::Shape;
 pub use receipt::{ChargeReceipt, Ended, Origin};
 pub use refusal::Refusal;
-pub use service::{Checked, ClockRules, Engine, Execution, Options, Paging, ReadPage, RolesInForce};
+pub use service::{
+    Checked, ClockRules, Elsewhere, Engine, Execution, Options, OwnerSide, Paging, ReadPage, RolesInForce,
+};
 pub use snapshot::Snapshot;
 pub use survey::{LogicalSurvey, PhysicalSurvey, TableSurvey};
 pub use terms::request::Terms;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
+use tokio::sync::watch;
 
 use super::index::Indexes;
 use super::pending::{Pending, RecordId};
@@ -17,6 +18,8 @@ use helenus_storage::storage::Store;
 /// The published state of a server's catalog.
 pub(crate) struct Published {
     current: ArcSwap<Snapshot>,
+    /// Rises with every change that a follower of the catalog needs.
+    pub(in crate::engine) changes: Arc<watch::Sender<u64>>,
     stores: Stores,
     pub(in crate::engine) clock: Clock,
     /// The build state of each index.
@@ -37,12 +40,15 @@ pub(crate) struct Published {
 impl Published {
     /// The first snapshot. `next_batch` is above the number of every batch that is recorded.
     pub(super) fn new(first: Snapshot, stores: Stores, clock: Clock, tasks: Tasks, next_batch: u64) -> Self {
+        let changes = Arc::new(watch::Sender::new(1));
+        let indexes = || Arc::new(Indexes::told_by(&changes));
         Self {
+            indexes: indexes(),
+            views: indexes(),
             current: ArcSwap::from_pointee(first),
+            changes,
             stores,
             clock,
-            indexes: Arc::default(),
-            views: Arc::default(),
             locks: Arc::default(),
             pending: Arc::default(),
             next_batch: AtomicU64::new(next_batch),
@@ -63,6 +69,7 @@ impl Published {
     /// Puts a snapshot in force. Requests keep the one with which they began.
     pub(super) fn replace(&self, next: Snapshot) {
         self.current.store(Arc::new(next));
+        self.changes.send_modify(|number| *number += 1);
     }
 
     /// The main store, which holds the catalog, and the side stores.

@@ -51,6 +51,19 @@ impl Origin {
         Self::new(kind, tables, Arc::from(""), str::to_owned)
     }
 
+    /// The origin of commands that logs do not show.
+    #[must_use]
+    pub(super) fn unlogged(kind: StatementKind) -> Arc<Self> {
+        Arc::new(Self {
+            number: next_number(),
+            kind,
+            table: None,
+            is_logged: false,
+            text: Arc::from(""),
+            without_values: str::to_owned,
+        })
+    }
+
     /// Distinguishes it from every other origin of this process; never 0.
     #[must_use]
     pub const fn number(&self) -> u64 {

@@ -45,6 +45,9 @@ pub enum Refusal {
     /// A value is invalid for its type.
     #[error(transparent)]
     Value(types::Invalid),
+    /// A refusal by the owner of the partitions, in its words.
+    #[error("{0}")]
+    Told(String),
     /// Null as an element of a set, map or vector.
     #[error("null is not supported inside collections")]
     NullElement,

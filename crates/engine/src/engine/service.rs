@@ -7,6 +7,7 @@
 mod authority;
 mod execution;
 mod options;
+mod owner_side;
 mod reads;
 mod writes;
 
@@ -14,6 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use uuid::Uuid;
 
 use super::audit::AuditLog;
@@ -28,8 +30,10 @@ use super::figures::Figures;
 use super::gates::{self, Gates};
 use super::ledger::Ledger;
 use super::logical::LogicalPartitions;
+use super::owner::Carrier;
 #[cfg(feature = "simulation")]
 use super::owner::loopback;
+use super::owner::moments::Moments;
 use super::probe::Prober;
 use super::receipt::{ChargeReceipt, Ended, Executed};
 use super::upkeep::Upkeep;
@@ -56,7 +60,8 @@ use helenus_types::functions::{CallLimits, Context, Timeuuids};
 use self::authority::Authority;
 pub use self::authority::RolesInForce;
 pub use self::execution::Execution;
-pub use self::options::{ClockRules, Options};
+pub use self::options::{ClockRules, Elsewhere, Options};
+pub use self::owner_side::OwnerSide;
 pub use self::reads::{Checked, Paging, ReadPage};
 
 /// Default time for background work to end after the stores are closed.
@@ -86,6 +91,12 @@ pub struct Engine {
     authority: Authority,
     /// Empty means that there is no audit log.
     audit_log: OnceLock<Arc<dyn AuditLog>>,
+    /// What reaches the owner of all partitions. `None` means that this machine is it.
+    elsewhere: Option<Arc<dyn Carrier>>,
+    /// The moments of pages that other machines read here.
+    moments: Moments,
+    /// The nodes as they are now, if they come and go. `None` means that they are as at the start.
+    ring: ArcSwapOption<NodeInfo>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -175,6 +186,26 @@ impl Engine {
     #[must_use]
     pub const fn nodes(&self) -> &Arc<Nodes> {
         &self.nodes
+    }
+
+    /// What reaches the owner of all partitions. `None` means that this machine is it.
+    #[must_use]
+    pub fn carrier(&self) -> Option<&dyn Carrier> {
+        self.elsewhere.as_deref()
+    }
+
+    /// A number by which owners know the parts of one page; 0 where this machine owns all partitions.
+    fn page_number(&self) -> u64 {
+        match self.elsewhere {
+            None => 0,
+            Some(_) => self.draws.generator().u64(1..),
+        }
+    }
+
+    /// This machine as the owner of partitions that others ask.
+    #[must_use]
+    pub const fn owner_side(&self) -> OwnerSide<'_> {
+        OwnerSide::of(self)
     }
 
     fn gates(&self) -> Gates<'_> {
@@ -278,6 +309,18 @@ impl Engine {
     #[must_use]
     pub const fn statements(&self) -> &Arc<Statements> {
         &self.statements
+    }
+
+    /// Shows clients these nodes from now on: this one, with its tokens of now, and its peers.
+    pub fn set_ring(&self, ring: NodeInfo) {
+        self.ring.store(Some(Arc::new(ring)));
+    }
+
+    /// The node that a client sees as its own, with its peers of now. `node` is the virtual node, from 0.
+    #[must_use]
+    pub fn seen_now(&self, node: usize) -> Arc<NodeInfo> {
+        let ring = self.ring.load_full();
+        ring.unwrap_or_else(|| Arc::new(self.seen_by(node).clone()))
     }
 
     /// This node; of several virtual ones the first.

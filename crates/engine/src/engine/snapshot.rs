@@ -8,14 +8,12 @@ use imbl::OrdMap;
 use super::Error;
 use super::refusal::Refusal;
 use crate::engine::followed::Followed;
-#[cfg(feature = "simulation")]
-use crate::partition::Owner;
-use crate::partition::TablePartitions;
+use crate::partition::{Owner, TablePartitions};
 use helenus_schema::profile::Rules;
 use helenus_schema::schema::{Schema, StorageId, Table};
 
 /// The part of the catalog that requests read, at one moment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The schema.
     pub schema: Arc<Schema>,
@@ -62,7 +60,6 @@ impl Snapshot {
     }
 
     /// The same, as a machine sees it that serves no partition: all are at this owner.
-    #[cfg(feature = "simulation")]
     pub(super) fn at(&self, owner: &Owner) -> Self {
         let maps = self.partitions.iter();
         Self {

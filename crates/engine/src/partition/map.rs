@@ -470,6 +470,29 @@ impl TablePartitions {
         let placed = placed.collect::<Result<_, MapError>>()?;
         Ok(Self::of_placed(map, placed))
     }
+
+    /// As [`TablePartitions::decode`], with all partitions at this owner.
+    ///
+    /// # Errors
+    /// [`MapError::Damaged`] unless the map covers the ring.
+    pub fn decode_elsewhere(bytes: &[u8], owner: &Owner) -> Result<Self, MapError> {
+        Ok(Self::elsewhere(PartitionMap::decode(bytes)?, owner))
+    }
+
+    /// One physical partition over the whole ring, at this owner.
+    #[must_use]
+    pub fn whole_elsewhere(owner: &Owner) -> Self {
+        Self::elsewhere(PartitionMap::evenly(1, StoreId::MAIN), owner)
+    }
+
+    fn elsewhere(map: PartitionMap, owner: &Owner) -> Self {
+        let there = |of: &PhysicalPartition| {
+            let remote = Remote::new(of.clone(), map.placement(), owner.clone());
+            Placed::There(Arc::new(remote))
+        };
+        let placed = map.all().iter().map(there).collect();
+        Self::of_placed(map, placed)
+    }
 }
 
 fn are_here(placed: &[Placed]) -> bool {

@@ -144,6 +144,29 @@ pub struct Charges {
     goes_on: bool,
 }
 
+/// Charges of reads by stage at one replica.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadSums {
+    /// Rows looked up by their whole key, in millionths of a unit.
+    pub lookup_micros: u64,
+    /// Physical partitions visited, in millionths of a unit.
+    pub visit_micros: u64,
+    /// Rows scanned, in millionths of a unit.
+    pub scan_micros: u64,
+}
+
+impl ReadSums {
+    /// What was added since an earlier moment.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self {
+            lookup_micros: self.lookup_micros.saturating_sub(earlier.lookup_micros),
+            visit_micros: self.visit_micros.saturating_sub(earlier.visit_micros),
+            scan_micros: self.scan_micros.saturating_sub(earlier.scan_micros),
+        }
+    }
+}
+
 /// A state of [`Charges`] to return to.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
@@ -449,6 +472,72 @@ impl Charges {
     pub fn plain(&self) -> Option<(PartitionRef, i64, u64)> {
         let spread = self.last.spread.filter(|_| self.is_plain)?;
         Some((self.last.partition, spread, self.micros()))
+    }
+
+    /// The sums of reads by stage at one replica, in millionths of a unit: what the owner of a partition tells the machine
+    /// that asked. They grow while the statement runs.
+    pub fn read_sums(&mut self) -> ReadSums {
+        self.fold();
+        let of = |stage: Stage| self.stages.get(stage as usize).copied().unwrap_or(0);
+        ReadSums {
+            lookup_micros: of(Stage::Lookup),
+            visit_micros: of(Stage::Visit),
+            scan_micros: of(Stage::Scan),
+        }
+    }
+
+    /// Adds reads that the owner of a partition has charged at one replica.
+    pub fn add_reads(&mut self, sums: ReadSums) {
+        let ReadSums {
+            lookup_micros,
+            visit_micros,
+            scan_micros,
+        } = sums;
+        for (stage, micros) in [
+            (Stage::Lookup, lookup_micros),
+            (Stage::Visit, visit_micros),
+            (Stage::Scan, scan_micros),
+        ] {
+            if micros > 0 {
+                self.add_read(stage, micros);
+            }
+        }
+    }
+
+    /// The sums of all stages, in millionths of a unit.
+    pub fn stage_sums(&mut self) -> [u64; Stage::ALL.len()] {
+        self.fold();
+        self.stages
+    }
+
+    /// Adds the charges that the owner of partitions has recorded: those of logical partitions, and the sums of all
+    /// stages. Without effect where nothing is charged.
+    pub fn absorb(&mut self, charges: impl IntoIterator<Item = (PartitionRef, Option<i64>, u64)>, sums: &[u64]) {
+        if !self.is_on() {
+            return;
+        }
+        self.fold();
+        self.is_plain = false;
+        let last = self.take_last();
+        self.before.extend(last);
+        for (partition, spread, micros) in charges {
+            self.before.push(Charge {
+                partition,
+                spread,
+                key: None,
+                micros,
+            });
+        }
+        for (stage, sum) in self.stages.iter_mut().zip(sums) {
+            *stage = stage.saturating_add(*sum);
+            self.sum_micros = self.sum_micros.saturating_add(*sum);
+        }
+        // The last one is entered, so that a check of the sums covers the places.
+        if let Some(last) = self.before.pop() {
+            self.entered_micros = self.sum_micros.saturating_sub(last.micros);
+            self.last = last;
+            self.is_entered = true;
+        }
     }
 
     /// The price of a read of a row of up to 1 KiB by its whole key.

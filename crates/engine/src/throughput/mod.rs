@@ -38,7 +38,7 @@ mod usage;
 
 pub use account::{Account, AccountFigures, Held, Refusal, admit_all, peek_all};
 pub use budget::{Admission, BURST_PER_SECOND, Budget};
-pub use charges::{Charge, Charges, Mark, PartitionRef, Stage};
+pub use charges::{Charge, Charges, Mark, PartitionRef, ReadSums, Stage};
 pub use coefficients::{Coefficients, PriceError, RowWrite};
 pub use offer::{Footing, UNITS_MAX, autoscale_current};
 pub use refusal::{REFUSED_CHARGE, activity_id, refusal_text, retry_after_millis};

@@ -63,6 +63,12 @@ pub struct SelectPlan {
 }
 
 impl SelectPlan {
+    /// Whether it reads the change feed.
+    #[must_use]
+    pub const fn is_of_feed(&self) -> bool {
+        self.feed.is_some()
+    }
+
     /// The result columns.
     #[must_use]
     pub fn columns(&self) -> &Arc<Vec<ResultColumn>> {

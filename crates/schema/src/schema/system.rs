@@ -67,6 +67,12 @@ pub fn is_computed(table: &Table) -> bool {
     is_local(&table.keyspace) || (table.keyspace == DISTRIBUTED && table.name == VIEW_BUILD_STATUS)
 }
 
+/// Whether its rows are figures of stores and budgets, which the owner of partitions alone has.
+#[must_use]
+pub fn is_of_owner(table: &Table) -> bool {
+    table.keyspace == COSMOS
+}
+
 /// Whether it is the table that lists prepared statements.
 #[must_use]
 pub fn is_prepared_statements(table: &Table) -> bool {

@@ -15,6 +15,7 @@ pub(super) mod store;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,15 @@ use super::role_refusal::RoleRefusal;
 use crate::cql::Error;
 use helenus_engine::engine;
 use helenus_schema::roles::{CidrGroups, NoLogin, Permission, Resource, Role, RoleName, Roles, password};
+
+/// Whether a statement about roles only lists them.
+pub(super) const fn is_list(statement: &grammar::ast::Statement) -> bool {
+    use grammar::ast::Statement;
+    matches!(
+        statement,
+        Statement::ListRoles(_) | Statement::ListUsers | Statement::ListPermissions(_)
+    )
+}
 
 /// Maximum passwords that are hashed at the same time: each occupies a core for about 50 ms.
 const HASHED_AT_ONCE: usize = 2;
@@ -90,6 +100,8 @@ struct KnownPassword {
 pub struct RoleService {
     /// Shared with the engine, which checks permissions.
     pub(super) current: Arc<ArcSwap<Roles>>,
+    /// How often they were replaced.
+    version: AtomicU64,
     pub(super) changing: tokio::sync::Mutex<Doubt>,
     /// At most one for each role.
     known: Mutex<HashMap<RoleName, KnownPassword>>,
@@ -112,9 +124,22 @@ impl std::fmt::Debug for RoleService {
 }
 
 impl RoleService {
+    /// Puts changed roles in force.
+    pub(super) fn replace(&self, roles: Roles) {
+        self.current.store(Arc::new(roles));
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A number that rises whenever the roles are replaced.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
     pub(super) fn new(hashing: Hashing, checks_addresses: bool) -> Self {
         Self {
             current: Arc::default(),
+            version: AtomicU64::new(0),
             changing: tokio::sync::Mutex::default(),
             known: Mutex::default(),
             turns: Arc::new(Semaphore::new(HASHED_AT_ONCE)),

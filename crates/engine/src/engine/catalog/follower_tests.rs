@@ -1,14 +1,14 @@
 //! A follower makes of changed records alone the snapshot that the writer published.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::engine::snapshot::Snapshot;
-use crate::engine::{ClockRules, Engine, NoTables, Options, SizeLimits, ThroughputRules};
+use crate::engine::{
+    CatalogRecords, ClockRules, Engine, NoTables, Options, SizeLimits, ThroughputRules, changed_records,
+};
 use crate::throughput::Coefficients;
 use helenus_base::clock::Clock;
 use helenus_schema::command::PartitionChange;
@@ -17,7 +17,7 @@ use helenus_schema::planner::ddl::DdlIntent;
 use helenus_schema::profile::{Account, Profile};
 use helenus_schema::schema::node::NodeInfo;
 use helenus_schema::schema::record::{self, Change};
-use helenus_storage::storage::{self as store, KeyRange, Order, Space, Url};
+use helenus_storage::storage::{self as store, Url};
 use helenus_types::functions::CallLimits;
 
 /// Changes of a run; most are made.
@@ -46,36 +46,14 @@ async fn engine(seed: u64) -> Engine {
         account: Account::default(),
         virtual_tables: Arc::new(NoTables),
         mask_calls: helenus_schema::planner::mask_calls,
+        elsewhere: None,
     };
     Engine::open(options).await.unwrap()
 }
 
-type Records = BTreeMap<Vec<u8>, Bytes>;
-
-/// All records of a catalog.
-async fn records(engine: &Engine) -> Records {
-    let (main, mut records) = (engine.catalog.main(), Records::new());
-    let (at, all) = (main.snapshot(), KeyRange::all());
-    let scanned = main.scan(Space::Catalog, &all, Order::Forward, &at, |key, value| {
-        records.insert(key.to_vec(), Bytes::copy_from_slice(value));
-        ControlFlow::Continue(())
-    });
-    scanned.await.unwrap();
-    records
-}
-
-fn changed(before: &Records, after: &Records) -> Vec<Change> {
-    let put = after.iter().filter(|(key, value)| before.get(*key) != Some(*value));
-    let put = put.map(|(key, value)| Change {
-        key: key.clone(),
-        value: Some(value.to_vec()),
-    });
-    let removed = before.keys().filter(|key| !after.contains_key(*key));
-    let removed = removed.map(|key| Change {
-        key: key.clone(),
-        value: None,
-    });
-    put.chain(removed).collect()
+/// All records of a catalog that a follower needs.
+async fn records(engine: &Engine) -> CatalogRecords {
+    engine.owner_side().catalog_records().await.unwrap().1
 }
 
 fn statement(random: &mut fastrand::Rng) -> String {
@@ -174,7 +152,7 @@ async fn follower_publishes_the_writers_snapshot_when_it_has_the_changed_records
         for _ in 0..CHANGES {
             made += usize::from(change(&writer, &mut random).await);
             let after = records(&writer).await;
-            follower.catalog.apply(changed(&before, &after)).await.unwrap();
+            follower.catalog.apply(changed_records(&before, &after)).await.unwrap();
             assert_same(&writer.catalog.load_full(), &follower.catalog.load_full(), seed);
             before = after;
         }

@@ -26,13 +26,16 @@ use crate::engine::pending::{self, Logged, RecordId};
 use crate::engine::size_change::{SizeChange, needed};
 use crate::engine::terms::clock::WriteClock;
 use crate::engine::{Error, storage_read};
-use crate::partition::{Homes, StoreId, Stores};
+use crate::partition::{Homes, Owner, StoreId, Stores};
 use helenus_base::clock::Clock;
 use helenus_base::mutant::{self, Mutant};
 use helenus_base::tasks::Tasks;
 use helenus_schema::profile::Rules;
 use helenus_schema::schema::{Schema, StorageId, system};
 use helenus_storage::storage::{Batch, Damaged, Derivations, KeyRange, Order, Space, Store};
+
+/// The machine that owns all partitions, as the map of another one names it: whoever that is now.
+const OWNER: &str = "owner";
 
 /// The records of the batch logs of these stores.
 async fn batches_in(stores: impl Iterator<Item = (StoreId, Store)>) -> Result<Vec<Logged>, Error> {
@@ -95,6 +98,8 @@ pub(in crate::engine) struct Opening {
     pub(in crate::engine) timestamps: WriteClock,
     /// Runs work in the background.
     pub(in crate::engine) tasks: Tasks,
+    /// The identity of a machine whose partitions another one owns. `None` means that this one owns them.
+    pub(in crate::engine) elsewhere: Option<Identity>,
 }
 
 impl Catalog {
@@ -118,6 +123,7 @@ impl Catalog {
             define,
             timestamps,
             tasks,
+            elsewhere,
         } = opening;
         let (mut recorded, unfinished) = Box::pin(leftovers::open_stores(&stores)).await?;
         let store = stores.main();
@@ -143,6 +149,10 @@ impl Catalog {
                 made
             })
         };
+        if let Some(of_owner) = elsewhere {
+            found.paging_key = Some(of_owner.paging_key);
+            found.host_id = Some(of_owner.host_id.into_bytes());
+        }
         let mut draw = || random.u128(..).to_be_bytes();
         let paging_key = kept(PAGING_KEY, found.paging_key, &mut draw);
         let host_id = kept(HOST_ID, found.host_id, &mut || {
@@ -188,8 +198,11 @@ impl Catalog {
         for id in unfinished.later {
             orphans.remove_store(id, Vec::new());
         }
+        let owner = elsewhere.map(|_| Owner(OWNER.into()));
+        let first = Snapshot::new(Arc::clone(&schema), 0, rules, partitions);
+        let first = owner.as_ref().map_or_else(|| first.clone(), |owner| first.at(owner));
         let published = Arc::new(Published::new(
-            Snapshot::new(Arc::clone(&schema), 0, rules, partitions),
+            first,
             stores,
             clock,
             tasks,
@@ -203,6 +216,7 @@ impl Catalog {
                 offers,
                 listener: Listener::default(),
                 is_in_doubt: AtomicBool::new(false),
+                owner,
             },
             placement: PlacementState {
                 homes,

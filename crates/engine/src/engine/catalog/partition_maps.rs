@@ -13,7 +13,7 @@ use crate::engine::Error;
 use crate::engine::offers::Offers;
 use crate::engine::size_change::needed;
 use crate::engine::snapshot::Partitions;
-use crate::partition::{Homes, MapError, PhysicalPartitionId, StoreId, Stores, TablePartitions};
+use crate::partition::{Homes, MapError, Owner, PhysicalPartitionId, StoreId, Stores, TablePartitions};
 use helenus_base::invariant::Broken;
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::PartitionChange;
@@ -224,6 +224,18 @@ pub(super) fn partitions_at_open(
             Ok((table.storage_id, Arc::new(map)))
         })
         .collect()
+}
+
+/// The recorded partition map of a table whose partitions another machine owns. `None` means that none is recorded.
+pub(super) fn map_elsewhere(
+    table: StorageId,
+    record: Option<&Bytes>,
+    owner: &Owner,
+) -> Result<TablePartitions, Damaged> {
+    let read = record.map(|record| TablePartitions::decode_elsewhere(record, owner));
+    let read = read.unwrap_or_else(|| Ok(TablePartitions::whole_elsewhere(owner)));
+    let flaw = "it is no map that covers the ring, in a version that is known";
+    read.map_err(|_| Damaged::catalog(&partitions_key(table), flaw))
 }
 
 /// The recorded partition map of a table.

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 
 use super::leftovers::{self, NO_NUMBER, RETIRED};
-use super::{HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, map_of_key};
+use super::{HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, PARTITIONS, map_of_key};
 use crate::engine::index::{self, Record};
 use crate::engine::logical::{self, Recorded};
 use crate::engine::pending::{self, Logged, RecordId};
@@ -16,6 +16,7 @@ use crate::engine::view;
 use crate::engine::{Error, storage_read};
 use crate::partition::StoreId;
 use helenus_schema::profile::Rules;
+use helenus_schema::schema::record::Change;
 use helenus_schema::schema::{Schema, StorageId, record, system};
 use helenus_storage::storage::{Damaged, KeyRange, Order, Space, Store};
 
@@ -94,6 +95,44 @@ impl Found {
         }
         Ok(())
     }
+}
+
+/// What a follower needs of the catalog's records, by their keys.
+pub type CatalogRecords = BTreeMap<Vec<u8>, Bytes>;
+
+/// Whether a follower needs a record: those of the schema, of partition maps, and of what is built.
+fn is_followed(key: &[u8]) -> bool {
+    let named = [NEXT_STORAGE_ID, PARTITIONS, index::RECORD, view::RECORD];
+    !key.starts_with(b"!") || named.iter().any(|name| key.starts_with(name))
+}
+
+/// The records that a follower needs.
+pub(in crate::engine) async fn followed(store: &Store) -> Result<CatalogRecords, Error> {
+    let (at, all, mut records) = (store.snapshot(), KeyRange::all(), CatalogRecords::new());
+    let scanned = store.scan(Space::Catalog, &all, Order::Forward, &at, |key, value| {
+        if is_followed(key) {
+            records.insert(key.to_vec(), Bytes::copy_from_slice(value));
+        }
+        ControlFlow::Continue(())
+    });
+    scanned.await.map_err(|error| storage_read(&error))?;
+    Ok(records)
+}
+
+/// What has changed from one state of the records to another.
+#[must_use]
+pub fn changed_records(before: &CatalogRecords, after: &CatalogRecords) -> Vec<Change> {
+    let put = after.iter().filter(|(key, value)| before.get(*key) != Some(*value));
+    let put = put.map(|(key, value)| Change {
+        key: key.clone(),
+        value: Some(value.to_vec()),
+    });
+    let removed = before.keys().filter(|key| !after.contains_key(*key));
+    let removed = removed.map(|key| Change {
+        key: key.clone(),
+        value: None,
+    });
+    put.chain(removed).collect()
 }
 
 /// The schema of these records, with the system keyspaces of the profile.

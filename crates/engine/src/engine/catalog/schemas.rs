@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 
 use super::Define;
-use super::partition_maps::{give_budgets, map_of_record, partitions_at_open};
+use super::partition_maps::{give_budgets, map_elsewhere, map_of_record, partitions_at_open};
 use super::publication::Listener;
 use super::records::{Found, schema_of};
 use crate::engine::Error;
@@ -26,7 +26,7 @@ use crate::engine::index::change::Difference;
 use crate::engine::offers::Offers;
 use crate::engine::published::Published;
 use crate::engine::snapshot::{Partitions, Snapshot};
-use crate::partition::{StoreId, TablePartitions};
+use crate::partition::{Owner, StoreId, TablePartitions};
 use helenus_schema::profile::Rules;
 use helenus_schema::schema::record::{self, Change};
 use helenus_schema::schema::{Schema, StorageId};
@@ -43,6 +43,8 @@ pub(in crate::engine) struct SchemaCatalog {
     pub(in crate::engine) listener: Listener,
     /// Whether the outcome of a failed change is unknown: the published catalog may differ from the stored one.
     pub(super) is_in_doubt: AtomicBool,
+    /// The machine that owns all partitions. `None` means that this one owns them.
+    pub(super) owner: Option<Owner>,
 }
 
 /// The catalog after a change.
@@ -142,6 +144,10 @@ impl SchemaCatalog {
             let was = current.partitions.get(&id);
             let map = match (changed.maps.get(&id), was) {
                 (None, Some(was)) => Arc::clone(was),
+                (record, _) if let Some(owner) = &self.owner => {
+                    let record = record.and_then(Option::as_ref);
+                    Arc::new(map_elsewhere(id, record, owner)?)
+                }
                 (Some(Some(record)), was) => {
                     let read = Arc::new(map_of_record(id, record, stores)?);
                     let next = was.map_or_else(|| Arc::clone(&read), |was| successor(was, &read));
@@ -151,7 +157,9 @@ impl SchemaCatalog {
             };
             partitions.insert(id, map);
         }
-        give_budgets(&self.offers, Some(&current.schema), &schema, &mut partitions);
+        if self.owner.is_none() {
+            give_budgets(&self.offers, Some(&current.schema), &schema, &mut partitions);
+        }
         Ok(NextCatalog {
             schema,
             partitions,

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
 use crate::engine::shown::IndexBuild;
@@ -135,6 +135,8 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct Indexes {
     states: ArcSwap<imbl::HashMap<StorageId, State>>,
+    /// Followers of the catalog are told of complete ones.
+    changes: Arc<watch::Sender<u64>>,
     /// Permits of builds that run at once.
     pub(crate) slots: Semaphore,
 }
@@ -143,12 +145,21 @@ impl Default for Indexes {
     fn default() -> Self {
         Self {
             states: ArcSwap::default(),
+            changes: Arc::new(watch::Sender::new(0)),
             slots: Semaphore::new(BUILDS_MAX),
         }
     }
 }
 
 impl Indexes {
+    /// None yet. The number rises when one is complete.
+    pub(in crate::engine) fn told_by(changes: &Arc<watch::Sender<u64>>) -> Self {
+        Self {
+            changes: Arc::clone(changes),
+            ..Self::default()
+        }
+    }
+
     /// Whether reads may use an index. A snapshot may be used if this holds before and after it is taken.
     pub(crate) fn is_complete(&self, index: StorageId) -> bool {
         matches!(self.states.load().get(&index), Some(State::Complete))
@@ -199,6 +210,7 @@ impl Indexes {
             Some(_) => states.update(index, State::Complete),
             None => imbl::HashMap::clone(states),
         });
+        self.changes.send_modify(|number| *number += 1);
     }
 
     /// Ends the use of an index, and its build.

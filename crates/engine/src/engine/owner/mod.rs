@@ -7,12 +7,19 @@
 //! Only the message and what the owner has itself are used: its tables, its partition maps, its locks, its clock. The
 //! sender's command is not seen. A write that came as bytes is decided and dated here, as one that began here is.
 //!
-//! Deliberately absent: a connection that carries messages, and the answer as bytes. A test carries them within one
-//! process ([`loopback`]); servers have no partition elsewhere.
+//! Deliberately absent: the connection that carries messages ([`Carrier`]). A test carries them within one process
+//! (`loopback`).
 
+pub(in crate::engine) mod carrier;
 #[cfg(feature = "simulation")]
 pub(in crate::engine) mod loopback;
-#[cfg(feature = "simulation")]
+pub(in crate::engine) mod moments;
+pub(in crate::engine) mod question;
 pub(in crate::engine) mod read;
-mod tables;
+pub(in crate::engine) mod rows_answer;
+pub(in crate::engine) mod tables;
+mod told;
 pub(in crate::engine) mod write;
+pub(in crate::engine) mod writes_answer;
+
+pub use self::carrier::{Asked, Carrier, Unanswered};

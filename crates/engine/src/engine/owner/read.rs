@@ -1,16 +1,22 @@
 //! A read of one physical partition that came as a message.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
+#[cfg(feature = "simulation")]
 use super::tables::{OwnTables, undecodable};
 use crate::engine::Error;
 use crate::engine::index::Indexes;
 use crate::engine::part::walk::Probes;
-use crate::engine::part::{Cut, Ended, PartRead, PartSink, ReadPart, Scratch, Walked, run_part};
+use crate::engine::part::{Cut, PartRead, PartSink, ReadPart, Receipt, Scratch, run_part};
+#[cfg(feature = "simulation")]
+use crate::engine::part::{Ended, Walked};
 use crate::engine::row::layout::Layout;
 use crate::engine::snapshot::Snapshot;
-use crate::partition::ReadView;
-use helenus_base::invariant::Invariant;
+use crate::partition::{Hosted, ReadView};
+use crate::throughput::PartitionRef;
+use helenus_schema::command::Read;
 use helenus_schema::command::codec::{self, ReadRequest};
 use helenus_types::functions::Context;
 
@@ -26,56 +32,77 @@ pub(in crate::engine) struct OwnersPage<'a> {
 }
 
 /// The outcome of a part that came as a message. Its charges are on the sheet of its page.
+#[cfg(feature = "simulation")]
 pub(in crate::engine) struct Answered {
     pub(in crate::engine) ended: Result<Ended, Error>,
     pub(in crate::engine) rows: u64,
     pub(in crate::engine) walked: Walked,
-    pub(in crate::engine) charged_micros: u64,
     /// The name of the index by which it found its rows. `None` means that it scanned.
     pub(in crate::engine) index: Option<String>,
 }
 
+#[cfg(feature = "simulation")]
 impl Answered {
     pub(in crate::engine) fn failed(error: Error) -> Self {
         Self {
             ended: Err(error),
             rows: 0,
             walked: Walked::default(),
-            charged_micros: 0,
             index: None,
         }
     }
 }
 
-impl OwnersPage<'_> {
+/// A part that came as a message, with what it needs of this machine.
+pub(in crate::engine) struct AskedPart<'a> {
+    pub(in crate::engine) layout: Layout,
+    /// What it is charged to: its physical partition, and the number and key of its logical one if it names one.
+    pub(in crate::engine) charged: (PartitionRef, Option<i64>, Bytes),
+    partition: &'a Arc<Hosted>,
+    cut: Cut<'a>,
+}
+
+impl<'s> OwnersPage<'s> {
     /// Executes a message, and passes its rows to a sink.
+    #[cfg(feature = "simulation")]
     pub(in crate::engine) async fn execute(
         &mut self,
         message: &Bytes,
         scratch: &mut Scratch<'_>,
         rows: &mut impl PartSink,
     ) -> Answered {
-        match self.execute_within(message, scratch, rows).await {
-            Ok(answered) => answered,
-            Err(error) => Answered::failed(error),
-        }
-    }
-
-    async fn execute_within(
-        &mut self,
-        message: &Bytes,
-        scratch: &mut Scratch<'_>,
-        rows: &mut impl PartSink,
-    ) -> Result<Answered, Error> {
         let tables = OwnTables {
             snapshot: self.snapshot,
             mask_calls: |_, _| None,
         };
-        let request = ReadRequest::decode(message, &tables).map_err(undecodable)?;
-        let read = request.to_read();
-        let layout = Layout::new(&read.table, request.needed.iter().copied(), request.needs_metadata);
+        let asked = match ReadRequest::decode(message, &tables) {
+            Ok(asked) => asked,
+            Err(error) => return Answered::failed(undecodable(error)),
+        };
+        let read = asked.to_read();
+        let part = match self.part(&asked, &read) {
+            Ok(part) => part,
+            Err(error) => return Answered::failed(error),
+        };
+        let receipt = self.run(&part, &asked, &read, scratch, rows).await;
+        Answered {
+            ended: receipt.ended,
+            rows: receipt.rows,
+            walked: receipt.walked,
+            index: receipt.index.map(str::to_owned),
+        }
+    }
+
+    /// Finds the physical partition of a message.
+    ///
+    /// # Errors
+    /// It is served elsewhere; [`Error::Outdated`]: the message spans several.
+    pub(in crate::engine) fn part<'m>(&self, asked: &'m ReadRequest, read: &Read) -> Result<AskedPart<'m>, Error>
+    where
+        's: 'm,
+    {
         let map = self.snapshot.partitions(&read.table)?;
-        let (partition, cut) = match &request.cut {
+        let (partition, cut) = match &asked.cut {
             codec::Cut::Key(key) => {
                 let (token, partition) = map.hosted(key)?;
                 (partition, Cut::Key(token, key))
@@ -85,39 +112,68 @@ impl OwnersPage<'_> {
                 let here = partition
                     .here()
                     .filter(|here| here.span.and(span).as_ref() == Some(span));
-                let found = format_args!("physical partition {} and a span of another", partition.id.0);
-                (
-                    here.ok_or_else(|| Invariant::KeyIsHosted.broken(&found))?,
-                    Cut::Span(span),
-                )
+                // The partition was split since the machine that asks learnt of it.
+                (here.ok_or(Error::Outdated)?, Cut::Span(span))
             }
         };
-        // Before the snapshot is taken. The sender names those that were complete for the whole page.
-        let probes = (!read.probes.is_empty()).then(|| Probes::now(self.indexes, &read));
-        let bound = PartRead {
-            read: &read,
-            layout: &layout,
-            context: self.context,
-            now_seconds: request.now_seconds,
-            tombstones_max: request.tombstones_max,
+        let charged_to = PartitionRef {
+            table: read.table.storage_id,
+            partition: partition.id.0,
         };
-        let part = ReadPart {
+        let (spread, key) = match cut {
+            Cut::Key(token, key) => (Some(partition.spread(token, key)), key.clone()),
+            Cut::Span(_) => (None, Bytes::new()),
+        };
+        Ok(AskedPart {
+            layout: Layout::new(&read.table, asked.needed.iter().copied(), asked.needs_metadata),
+            charged: (charged_to, spread, key),
             partition,
             cut,
-            resume: request.resume.as_ref(),
-            is_first: request.is_first,
-            at: self.view.lend(partition),
-            probes: probes.as_ref().filter(|probes| !probes.is_empty()),
-            rows_wanted: request.rows_wanted.and_then(|rows| usize::try_from(rows).ok()),
-            tombstones_before: request.tombstones_before,
+        })
+    }
+
+    /// Executes a part, and passes its rows to a sink.
+    pub(in crate::engine) async fn run<'r>(
+        &mut self,
+        part: &AskedPart<'r>,
+        asked: &'r ReadRequest,
+        read: &'r Read,
+        scratch: &mut Scratch<'_>,
+        rows: &mut impl PartSink,
+    ) -> Receipt<'r>
+    where
+        's: 'r,
+    {
+        // Before the snapshot is taken. The sender names those that were complete for the whole page.
+        let probes = (!read.probes.is_empty()).then(|| Probes::now(self.indexes, read));
+        let bound = PartRead {
+            read,
+            layout: &part.layout,
+            context: self.context,
+            now_seconds: asked.now_seconds,
+            tombstones_max: asked.tombstones_max,
         };
-        let receipt = run_part(&bound, &part, scratch, rows).await;
-        Ok(Answered {
+        let read_part = ReadPart {
+            partition: part.partition,
+            cut: part.cut,
+            resume: asked.resume.as_ref(),
+            is_first: asked.is_first,
+            at: self.view.lend(part.partition),
+            probes: probes.as_ref().filter(|probes| !probes.is_empty()),
+            rows_wanted: asked.rows_wanted.and_then(|rows| usize::try_from(rows).ok()),
+            tombstones_before: asked.tombstones_before,
+        };
+        let receipt = run_part(&bound, &read_part, scratch, rows).await;
+        let index = receipt.index.and_then(|name| {
+            let mut planned = read.probes.iter();
+            planned.find(|probe| probe.index == name)
+        });
+        Receipt {
             ended: receipt.ended,
             rows: receipt.rows,
             walked: receipt.walked,
             charged_micros: receipt.charged_micros,
-            index: receipt.index.map(str::to_owned),
-        })
+            index: index.map(|probe| probe.index.as_str()),
+        }
     }
 }

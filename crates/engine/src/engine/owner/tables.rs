@@ -10,10 +10,10 @@ use helenus_schema::schema::Table;
 
 /// The schema by which the owner decodes a message.
 #[derive(Clone, Copy)]
-pub(super) struct OwnTables<'a> {
-    pub(super) snapshot: &'a Snapshot,
+pub(in crate::engine) struct OwnTables<'a> {
+    pub(in crate::engine) snapshot: &'a Snapshot,
     /// Makes the calls that mask columns.
-    pub(super) mask_calls: MaskCalls,
+    pub(in crate::engine) mask_calls: MaskCalls,
 }
 
 impl Tables for OwnTables<'_> {
@@ -29,10 +29,11 @@ impl Tables for OwnTables<'_> {
 
 /// The error of a message that the owner cannot execute.
 #[cold]
-pub(super) fn undecodable(error: DecodeError) -> Error {
+pub(in crate::engine) fn undecodable(error: DecodeError) -> Error {
     match error {
         // Dropped since the command was planned, or created again.
         DecodeError::NoTable(name) => no_table(&name.keyspace, &name.name),
+        DecodeError::OtherDefinition(_) | DecodeError::NoMasks(_) => Error::Outdated,
         error => Error::Fault(error.to_string()),
     }
 }

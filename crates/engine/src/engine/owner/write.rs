@@ -41,6 +41,18 @@ impl OwnerOfWrites<'_> {
             mask_calls: self.mask_calls,
         };
         let bound = BoundWrites::decode(message, &tables).map_err(undecodable)?;
+        let (routed, request) = self.routed(&bound)?;
+        self.apply(&bound, &routed, &request, charges).await
+    }
+
+    /// The writes of a message with the partition maps of their tables, and what of their request concerns them.
+    ///
+    /// # Errors
+    /// A table no longer exists.
+    pub(in crate::engine) fn routed<'b>(&self, bound: &'b BoundWrites) -> Result<(Vec<Routed<'b>>, WriteRequest), Error>
+    where
+        Self: 'b,
+    {
         let request = WriteRequest {
             timestamp_micros: bound.timestamp_micros,
             now_seconds: bound.now_seconds,
@@ -55,7 +67,20 @@ impl OwnerOfWrites<'_> {
                 partitions,
             })
         });
-        let routed = routed.collect::<Result<Vec<_>, Error>>()?;
+        Ok((routed.collect::<Result<Vec<_>, Error>>()?, request))
+    }
+
+    /// Executes writes that are admitted: all, or none.
+    ///
+    /// # Errors
+    /// A partition is served elsewhere, or as a write that began here.
+    pub(in crate::engine) async fn apply(
+        self,
+        bound: &BoundWrites,
+        routed: &[Routed<'_>],
+        request: &WriteRequest,
+        charges: &mut Charges,
+    ) -> Result<Written, Error> {
         let is_conditional = bound.writes.iter().any(|write| write.condition != Condition::Always);
         let is_dated = bound.is_batch && bound.timestamp_micros.is_some();
         if is_conditional || !is_dated && is_serial(&bound.writes) {
@@ -63,7 +88,7 @@ impl OwnerOfWrites<'_> {
             let context = Context::new(bound.now_micros, Arc::clone(self.timeuuids), 0).limited(self.call_limits);
             let decided = self
                 .writes
-                .apply_conditionally(&routed, &request, &context, bound.is_batch, charges);
+                .apply_conditionally(routed, request, &context, bound.is_batch, charges);
             let mut written = decided.await?;
             written.decision = written.decision.filter(|_| is_conditional);
             return Ok(written);
@@ -72,7 +97,7 @@ impl OwnerOfWrites<'_> {
         let is_measured = bound.is_batch && !self.batch_bytes.is_off() && size::mutations(&bound.writes) > 1;
         let threshold = is_measured.then_some(self.batch_bytes);
         Ok(Written {
-            warnings: self.writes.apply(&routed, &request, threshold, charges).await?,
+            warnings: self.writes.apply(routed, request, threshold, charges).await?,
             ..Written::default()
         })
     }

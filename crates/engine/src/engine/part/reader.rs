@@ -43,6 +43,50 @@ impl<'c> Scratch<'c> {
     }
 }
 
+impl Scratch<'_> {
+    /// The current row, for a row that another machine has read.
+    pub(crate) const fn buffer_mut(&mut self) -> &mut RowBuffer {
+        &mut self.buffer
+    }
+
+    /// The request's sheet of charges.
+    pub(crate) const fn charges_mut(&mut self) -> &mut Charges {
+        self.charges
+    }
+
+    /// Passes the current row on; `clustering` is `None` for a static row that stands for its partition.
+    ///
+    /// # Errors
+    /// As [`PartSink::row`].
+    pub(crate) fn pass(&mut self, rows: &mut impl PartSink, clustering: Option<&[u8]>) -> Result<Step, Error> {
+        pass(rows, &self.buffer, clustering, self.charges, &mut self.taken)
+    }
+}
+
+/// Passes a row on, and keeps or takes back charges as the statement replies.
+#[inline]
+fn pass(
+    rows: &mut impl PartSink,
+    row: &RowBuffer,
+    clustering: Option<&[u8]>,
+    charges: &mut Charges,
+    taken: &mut Option<Mark>,
+) -> Result<Step, Error> {
+    match rows.row(row, clustering)? {
+        Reply::Plain(step) => Ok(step),
+        Reply::Grouped(step) => {
+            *taken = Some(charges.mark());
+            Ok(step)
+        }
+        Reply::Later(step) => {
+            if let Some(mark) = *taken {
+                charges.restore(mark);
+            }
+            Ok(step)
+        }
+    }
+}
+
 /// Reads the rows of one part.
 pub(crate) struct Reader<'a, S> {
     bound: &'a PartRead<'a>,
@@ -101,6 +145,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
 
     /// The outcome of the part.
     pub(crate) fn receipt<'i>(self, ended: Result<Step, Error>, index: Option<&'i str>) -> Receipt<'i> {
+        self.rows.charged(self.charges);
         Receipt {
             ended: ended.map(|step| match step {
                 Step::Stop => Ended::Stopped,
@@ -172,6 +217,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
             // The tombstones of the previous partition, which the statement counts separately.
             self.rows.walked(std::mem::take(&mut self.walked));
         }
+        self.rows.charged(self.charges);
         let left_before = resumed.flatten();
         let left = left_before.into_iter().chain(read.per_partition_limit_rows).min();
         self.rows.begin_partition(partition_key, left);
@@ -268,6 +314,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
         if !read.counts_static || read.is_one_group() || !self.scope().passes(&read.filter)? {
             return Ok(Step::Continue);
         }
+        self.rows.charged(self.charges);
         Ok(self.rows.unseen_row())
     }
 
@@ -301,18 +348,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
             });
         }
         self.rows_given += 1;
-        match self.rows.row(self.buffer, clustering)? {
-            Reply::Plain(step) => Ok(step),
-            Reply::Grouped(step) => {
-                *self.taken = Some(self.charges.mark());
-                Ok(step)
-            }
-            Reply::Later(step) => {
-                if let Some(mark) = *self.taken {
-                    self.charges.restore(mark);
-                }
-                Ok(step)
-            }
-        }
+        self.rows.charged(self.charges);
+        pass(self.rows, self.buffer, clustering, self.charges, self.taken)
     }
 }

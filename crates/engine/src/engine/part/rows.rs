@@ -3,6 +3,7 @@
 use super::receipt::Walked;
 use crate::engine::Error;
 use crate::engine::row::buffer::RowBuffer;
+use crate::throughput::Charges;
 
 /// The part's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,9 @@ pub(crate) trait PartSink: Send {
 
     /// The tombstones that a part walked over in the logical partition begun last, of those that the command names.
     fn walked(&mut self, walked: Walked);
+
+    /// Sees the charges up to the row that comes next, or up to the end of the part.
+    fn charged(&mut self, _charges: &mut Charges) {}
 
     /// Checks that the client is still connected: for each stored row, also for one that does not pass the filter.
     ///

@@ -14,6 +14,7 @@ mod order;
 pub(crate) mod row_sink;
 pub mod sink;
 pub(crate) mod source;
+pub(crate) mod spread;
 mod system_columns;
 pub(crate) mod tombstones;
 pub(crate) mod virtual_rows;

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
+use super::elsewhere::Elsewhere;
 use super::row_sink::RowSink;
-use super::sink::{Shape, Sink};
+use super::sink::Sink;
+use super::spread::{Spread, Visit};
 use crate::engine::Error;
-use crate::engine::index::Indexes;
 use crate::engine::part::choice::may_seek_in_keys;
 use crate::engine::part::walk::Probes;
 use crate::engine::part::{Cut, Ended, PartRead, ReadPart, Receipt, Scratch, run_part};
 use crate::engine::targets::{keys_left, span_left};
-use crate::engine::terms::request::Request;
 use crate::partition::{PhysicalPartition, PhysicalPartitionId, Placed, ReadView, TablePartitions};
-use helenus_schema::command::{Partitions, Position, Read};
+use helenus_schema::command::{Partitions, Position};
 use helenus_schema::schema::StorageId;
 use helenus_types::token::KeySpan;
 
@@ -26,19 +26,6 @@ pub(crate) struct Way<'a> {
     pub(crate) visited: usize,
     /// The index that led to its rows. `None` means that it scanned.
     pub(crate) index: Option<&'a str>,
-}
-
-/// A read that is spread over parts.
-pub(crate) struct Spread<'a> {
-    pub(crate) request: &'a Request<'a>,
-    pub(crate) partitions: &'a TablePartitions,
-    pub(crate) read: &'a Read,
-    pub(crate) shape: &'a Shape,
-    pub(crate) indexes: &'a Indexes,
-    /// The end of the previous page.
-    pub(crate) resume: Option<&'a Position>,
-    /// Tombstones at which it fails. `None` means no limit.
-    pub(crate) tombstones_max: Option<u64>,
 }
 
 impl<'a> Spread<'a> {
@@ -82,6 +69,7 @@ impl<'a> Spread<'a> {
                 ahead.go_on(visits.ring_left(), self.read.table.storage_id, sink.rows_wanted());
             }
             way.visited += usize::from(visit.counts);
+            let partition = visit.partition;
             // Tombstones count by logical partition if the statement names partitions.
             let tombstones_before = if span.is_some() { sink.tombstones() } else { 0 };
             let receipt = match visit.partition {
@@ -99,13 +87,19 @@ impl<'a> Spread<'a> {
                     run_part(&bound, &part, scratch, sink).await
                 }
                 Placed::There(remote) => {
-                    let probes = probes.map(Probes::usable).unwrap_or_default();
-                    let message = self.message(&visit, probes, sink.rows_wanted(), tombstones_before)?;
+                    let elsewhere = Elsewhere {
+                        spread: self,
+                        owner: &remote.owner,
+                        probes: probes.map(Probes::usable).unwrap_or_default(),
+                        tombstones_before,
+                        is_last: visits.is_over(),
+                        visit,
+                    };
                     // Boxed, since it is rare: every read's future would be as large.
-                    Box::pin(self.ask(&remote.owner, &message, view, scratch, sink)).await
+                    Box::pin(elsewhere.run(view, scratch, sink)).await
                 }
             };
-            if settle(receipt, visit.partition, &mut way, sink)? == Ended::Stopped {
+            if settle(receipt, partition, &mut way, sink)? == Ended::Stopped {
                 break;
             }
             // If the first part uses no index, the others use none either.
@@ -141,18 +135,6 @@ fn is_first_visit(partition: &Placed, resume: Option<&Position>) -> bool {
         let token = partition.token(&position.partition_key);
         !partition.span.contains(token.value(), &position.partition_key)
     })
-}
-
-/// A visit of a physical partition.
-pub(super) struct Visit<'p, 'a> {
-    pub(super) partition: &'a Placed,
-    pub(super) cut: Cut<'p>,
-    /// The end of the previous page, for the part in which it ended.
-    pub(super) resume: Option<&'a Position>,
-    /// No page of the read has visited the physical partition yet.
-    pub(super) is_first: bool,
-    /// This page has not visited it yet.
-    counts: bool,
 }
 
 /// The visits of a page that are left, in order.
@@ -200,6 +182,14 @@ impl<'p, 'a: 'p> Visits<'p, 'a> {
             inside,
             visited,
             is_begun: false,
+        }
+    }
+
+    /// Whether none is left.
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Keys { left, .. } => left.as_slice().is_empty(),
+            Self::Ring { left, .. } => left.as_slice().is_empty(),
         }
     }
 

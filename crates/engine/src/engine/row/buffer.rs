@@ -18,10 +18,17 @@ use super::layout::{Layout, Shape, Wanted};
 
 /// The position of a value in the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Slot {
-    start: usize,
+pub(super) struct Slot {
+    pub(super) start: usize,
     /// `usize::MAX` means null.
-    end: usize,
+    pub(super) end: usize,
+}
+
+impl Slot {
+    /// Whether there is no value.
+    pub(super) const fn is_null(self) -> bool {
+        self.end == usize::MAX
+    }
 }
 
 const NULL: Slot = Slot {
@@ -35,7 +42,7 @@ pub(crate) struct CellInfo {
     /// The column's position in `table.columns`.
     pub(crate) place: usize,
     /// The element's wire bytes in the arena; empty for a plain column.
-    path: Slot,
+    pub(super) path: Slot,
     /// Write time, µs.
     pub(crate) timestamp_micros: i64,
     /// `None` means that it does not expire.
@@ -45,11 +52,11 @@ pub(crate) struct CellInfo {
 /// The current row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowBuffer {
-    bytes: Vec<u8>,
-    slots: Vec<Slot>,
-    cells: Vec<CellInfo>,
+    pub(super) bytes: Vec<u8>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) cells: Vec<CellInfo>,
     /// The marker that shows the row; only if the layout keeps metadata.
-    marker: Option<Marker>,
+    pub(super) marker: Option<Marker>,
     mark: usize,
     cells_mark: usize,
     /// Deleted or expired cells since the count was last taken.
@@ -68,6 +75,13 @@ impl RowBuffer {
             cells_mark: 0,
             dead_cells: 0,
         }
+    }
+
+    /// Makes all values null, and forgets all cells.
+    pub(super) fn clear_values(&mut self) {
+        self.slots.fill(NULL);
+        self.cells.clear();
+        self.marker = None;
     }
 
     /// Takes the count of deleted or expired cells since the last call, including those of columns that are not needed.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::admission::Admission;
 use super::super::batch_log;
-use super::super::catalog::{Catalog, Define, Opening};
+use super::super::catalog::{Catalog, Define, Identity, Opening};
 use super::super::counts::Counts;
 use super::super::draws::Draws;
 use super::super::error::Error;
@@ -14,6 +14,8 @@ use super::super::limits::SizeLimits;
 use super::super::logical::{Guarded, LogicalPartitions};
 use super::super::meter::Meter;
 use super::super::offers::{Offers, ThroughputRules};
+use super::super::owner::Carrier;
+use super::super::owner::moments::Moments;
 use super::super::probe::Prober;
 use super::super::write::WriteServices;
 use super::Engine;
@@ -22,6 +24,7 @@ use crate::engine::terms::clock::{ListKeys, WriteClock};
 use crate::engine::virtual_tables::VirtualTables;
 use crate::partition::{Nodes, Stores};
 use crate::throughput::Coefficients;
+use arc_swap::ArcSwapOption;
 use helenus_base::clock::{Clock, Timestamps};
 use helenus_base::tasks::Tasks;
 use helenus_schema::command::MaskCalls;
@@ -30,6 +33,7 @@ use helenus_schema::profile::{Account, Profile, Rules};
 use helenus_schema::schema::node::NodeInfo;
 use helenus_storage::storage::{self as store, Url};
 use helenus_types::functions::{CallLimits, Timeuuids};
+use uuid::Uuid;
 
 /// The options of a database.
 #[derive(Clone)]
@@ -71,6 +75,19 @@ pub struct Options {
     pub virtual_tables: Arc<dyn VirtualTables>,
     /// Makes the calls that mask columns for a client that may not see their values.
     pub mask_calls: MaskCalls,
+    /// Another machine owns all partitions: this one follows its catalog and asks it. `None` means that this one owns them.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// How a machine without partitions reaches their owner, and what it has in common with it.
+#[derive(Clone)]
+pub struct Elsewhere {
+    /// Carries messages to the owner.
+    pub carrier: Arc<dyn Carrier>,
+    /// This node's id.
+    pub host_id: Uuid,
+    /// The secret of paging states, which is the owner's: a client may ask any machine for the next page.
+    pub paging_key: [u8; 16],
 }
 
 /// Reaction to a jump ahead of the wall clock.
@@ -142,6 +159,10 @@ impl Options {
             define,
             timestamps: write_clock.clone(),
             tasks: tasks.clone(),
+            elsewhere: self.elsewhere.as_ref().map(|elsewhere| Identity {
+                host_id: elsewhere.host_id,
+                paging_key: elsewhere.paging_key,
+            }),
         })
         .await;
         let (catalog, unfinished) = match opened {
@@ -213,6 +234,9 @@ impl Options {
             mask_calls: self.mask_calls,
             authority: Authority::default(),
             audit_log: OnceLock::new(),
+            elsewhere: self.elsewhere.map(|elsewhere| elsewhere.carrier),
+            moments: Moments::default(),
+            ring: ArcSwapOption::empty(),
         })
     }
 }

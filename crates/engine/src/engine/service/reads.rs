@@ -11,7 +11,7 @@ use super::super::levels;
 use super::super::part::{PartRead, Scratch};
 use super::super::read::row_sink::RowSink;
 use super::super::read::sink::{Limits, Page, Shape, Sink};
-use super::super::read::source::Spread;
+use super::super::read::spread::Spread;
 use super::super::read::virtual_rows;
 use super::super::refusal::Refusal;
 use super::super::value;
@@ -231,6 +231,8 @@ impl Engine {
                     indexes: &self.catalog.published.indexes,
                     resume,
                     tombstones_max: limits.tombstones.fail,
+                    carrier: self.carrier(),
+                    page: self.page_number(),
                 };
                 let way = spread.run(&mut view, &mut scratch, &mut sink).await?;
                 match way.index {
@@ -392,9 +394,10 @@ impl Engine {
     }
 
     fn view_rows(&self, request: &Request<'_>, select: &Read) -> Vec<Vec<Option<Bytes>>> {
+        let node = self.seen_now(request.node());
         let seen = Seen {
             schema: &request.snapshot.schema,
-            node: self.seen_by(request.node()),
+            node: &node,
             token: virtual_rows::token,
             figures: self.figures(),
         };

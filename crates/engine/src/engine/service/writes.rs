@@ -1,15 +1,19 @@
 //! Writes and batches: checked, admitted, routed, and passed to `engine::write`.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::super::error::Error;
 use super::super::gates;
 use super::super::levels;
+use super::super::owner::carrier::{Asked, unanswered};
 #[cfg(feature = "simulation")]
 use super::super::owner::loopback;
+use super::super::owner::question::Question;
 use super::super::owner::write::OwnerOfWrites;
+use super::super::owner::writes_answer;
 use super::super::part::write::size;
 use super::super::write::condition::Written;
 use super::{Engine, Request};
@@ -20,10 +24,13 @@ use crate::partition::Owner;
 use crate::throughput::Charges;
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::codec::BoundWrites;
-use helenus_schema::command::{Batch, BatchKind, Condition, Write};
+use helenus_schema::command::{Batch, BatchKind, ColumnChange, Condition, Write};
 use helenus_schema::guardrails::Level;
 use helenus_schema::guardrails::Threshold;
 use helenus_types::consistency::WriteKind;
+
+/// How long a write waits for the answer of an owner, with the time in which there is none.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// Executes a write.
@@ -60,10 +67,10 @@ impl Engine {
         let write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
         let planned_failure = gates::admit_write(gates, request, &routed, &write).await?;
         let mut written = if let Some(owner) = owner_elsewhere(&routed)? {
-            let message = message(request, &routed, &write, false)?;
-            let mut written = Box::pin(self.send(request, &owner, &message, &write, charges)).await;
+            let bound = bound(request, &routed, &write, false);
+            let mut written = Box::pin(self.send(request, &owner, &bound, charges)).await;
             if mutant::is_on(Mutant::RetryCounter) && is_counter && written.is_err() {
-                written = Box::pin(self.send(request, &owner, &message, &write, charges)).await;
+                written = Box::pin(self.send(request, &owner, &bound, charges)).await;
             }
             written?
         } else if is_conditional || is_serial(std::slice::from_ref(modification)) {
@@ -139,8 +146,8 @@ impl Engine {
                 // They are dated as conditional ones are, so that no timestamp of the request counts.
                 write.timestamp_micros = None;
             }
-            let message = message(request, &routed, &write, true)?;
-            Box::pin(self.send(request, &owner, &message, &write, charges)).await?
+            let bound = bound(request, &routed, &write, true);
+            Box::pin(self.send(request, &owner, &bound, charges)).await?
         } else if batch.conditional || is_serial {
             let writes = &self.writes;
             let written = writes.apply_conditionally(&routed, &write, &request.context, true, charges);
@@ -168,37 +175,45 @@ impl Engine {
         Ok(written)
     }
 
-    /// Sends writes to the owner of their partitions, who decides about them. No message is sent twice.
-    #[cfg_attr(
-        not(feature = "simulation"),
-        expect(
-            unused_variables,
-            clippy::unused_async,
-            reason = "no connection carries messages yet"
-        )
-    )]
+    /// Sends writes to the owner of their partitions, who decides about them. A message that may have arrived is sent again
+    /// only if the client has dated all of it, and nothing of it adds to what is there.
     async fn send(
         &self,
         request: &Request<'_>,
         owner: &Owner,
-        message: &Bytes,
-        write: &WriteRequest,
+        bound: &BoundWrites,
         charges: &mut Charges,
     ) -> Result<Written, Error> {
+        let message = bound.encode().map_err(|error| Error::Fault(error.to_string()))?;
         #[cfg(feature = "simulation")]
         if let Some(owners) = &request.owners {
             loopback::count_message();
-            return self.owner_of_writes(owners).execute(message, charges).await;
+            return self.owner_of_writes(owners).execute(&message, charges).await;
         }
-        tracing::debug!(
-            owner = &*owner.0,
-            "a write needs a partition whose owner cannot be reached"
-        );
-        Err(Error::WriteFailure {
-            consistency: write.consistency,
-            write_kind: write.write_kind,
-            cause: FailureCause::Replica,
-        })
+        let consistency = bound.consistency;
+        let Some(carrier) = self.carrier() else {
+            let owner = &*owner.0;
+            tracing::debug!(owner, "a write needs a partition whose owner cannot be reached");
+            return Err(Error::WriteFailure {
+                consistency,
+                write_kind: bound.write_kind,
+                cause: FailureCause::Replica,
+            });
+        };
+        let question = Question {
+            consistency: request.consistency(),
+            page: 0,
+            is_last: true,
+            message,
+        };
+        let asked = if is_repeatable(bound) {
+            Asked::RepeatableWrites
+        } else {
+            Asked::Writes
+        };
+        let answer = carrier.carry(asked, question.encode(), ANSWER_WITHIN).await;
+        let answer = answer.map_err(|error| unanswered(&error, consistency, Some(bound.write_kind)))?;
+        writes_answer::decode(&answer, charges)
     }
 
     /// Executes the writes of a message that another machine sent to this one, as the owner of their partitions.
@@ -210,7 +225,7 @@ impl Engine {
         self.owner_of_writes(&snapshot).execute(message, charges).await
     }
 
-    const fn owner_of_writes<'a>(&'a self, snapshot: &'a Snapshot) -> OwnerOfWrites<'a> {
+    pub(super) const fn owner_of_writes<'a>(&'a self, snapshot: &'a Snapshot) -> OwnerOfWrites<'a> {
         OwnerOfWrites {
             writes: &self.writes,
             snapshot,
@@ -261,14 +276,14 @@ fn owner_elsewhere(routed: &[Routed<'_>]) -> Result<Option<Owner>, Error> {
     Ok(first.cloned())
 }
 
-/// Writes as a message. The commands themselves stay behind.
-fn message(request: &Request<'_>, routed: &[Routed<'_>], write: &WriteRequest, is_batch: bool) -> Result<Bytes, Error> {
+/// Writes as their owner gets them. The commands themselves stay behind.
+fn bound(request: &Request<'_>, routed: &[Routed<'_>], write: &WriteRequest, is_batch: bool) -> BoundWrites {
     let mut writes: Vec<Write> = routed.iter().map(|one| one.modification.clone()).collect();
     if mutant::is_on(Mutant::ConditionStaysBehind) {
         writes.iter_mut().for_each(|write| write.condition = Condition::Always);
     }
     let dated = mutant::is_on(Mutant::DatedBySender).then_some(request.at_micros);
-    let bound = BoundWrites {
+    BoundWrites {
         writes,
         is_batch,
         timestamp_micros: write.timestamp_micros.or(dated),
@@ -277,8 +292,32 @@ fn message(request: &Request<'_>, routed: &[Routed<'_>], write: &WriteRequest, i
         consistency: write.consistency,
         serial_consistency: write.serial_consistency,
         write_kind: write.write_kind,
-    };
-    bound.encode().map_err(|error| Error::Fault(error.to_string()))
+    }
+}
+
+/// Whether writes can be made twice with the effect of one: the client has dated them, and they only put and delete. An
+/// owner would date them a second time otherwise, above what came between.
+fn is_repeatable(bound: &BoundWrites) -> bool {
+    let is_dated = |write: &Write| bound.timestamp_micros.or(write.timestamp).is_some();
+    bound.writes.iter().all(|write| {
+        let is_plain = write.condition == Condition::Always && write.operations.iter().all(|(_, change)| puts(change));
+        is_plain && is_dated(write) && !is_serial(std::slice::from_ref(write))
+    })
+}
+
+/// Whether a change puts or deletes what it names itself. The keys of a list's elements are made by the owner.
+fn puts(change: &ColumnChange) -> bool {
+    match change {
+        ColumnChange::Set(_) | ColumnChange::Put(_) | ColumnChange::Remove(_) => true,
+        ColumnChange::Replace(elements) => elements.iter().all(|(key, _)| key.is_some()),
+        ColumnChange::Append(_)
+        | ColumnChange::Prepend(_)
+        | ColumnChange::SetAt(..)
+        | ColumnChange::Discard(_)
+        | ColumnChange::Increment(_)
+        | ColumnChange::Sum(_)
+        | ColumnChange::Version => false,
+    }
 }
 
 /// The kind of write of a single modification.

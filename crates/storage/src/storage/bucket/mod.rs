@@ -203,6 +203,38 @@ pub async fn change_secret(url: &Url, reach: &Reach, change: SecretChange) -> Re
     secret::change(&reached, change).await.map_err(refused)
 }
 
+/// The server that has or had the lease of a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its name.
+    pub name: String,
+    /// The address that it told.
+    pub address: String,
+    /// Whether it has not released the lease. It may be dead.
+    pub is_live: bool,
+}
+
+/// Who has, or had last, the lease of the prefix. `None` means that nobody had it.
+///
+/// # Errors
+/// As [`check`].
+#[cfg(feature = "slate")]
+pub async fn holder(url: &Url, reach: &Reach) -> Result<Option<Holder>> {
+    let (reached, refused) = reached(url, reach)?;
+    owner::holder(&reached).await.map_err(refused)
+}
+
+/// The identity of the database below the prefix. `None` means that there is none.
+///
+/// # Errors
+/// As [`check`].
+#[cfg(feature = "slate")]
+pub async fn cluster(url: &Url, reach: &Reach) -> Result<Option<String>> {
+    let (reached, refused) = reached(url, reach)?;
+    let claim = claimed(&reached).await.map_err(refused)?;
+    Ok(claim.map(|claim| claim.identity.line()))
+}
+
 /// Ends a restore into a bucket ([`super::Options::is_restored_into`]): all is restored and durable.
 ///
 /// # Errors
@@ -272,6 +304,24 @@ pub async fn end_restore(url: &Url, reach: &Reach) -> Result<()> {
 #[cfg(not(feature = "slate"))]
 pub async fn is_there(url: &Url, reach: &Reach) -> Result<bool> {
     check(url, reach).await.map(|_| false)
+}
+
+/// As [`check`].
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "slate"))]
+pub async fn holder(url: &Url, reach: &Reach) -> Result<Option<Holder>> {
+    check(url, reach).await.map(|_| None)
+}
+
+/// As [`check`].
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "slate"))]
+pub async fn cluster(url: &Url, reach: &Reach) -> Result<Option<String>> {
+    check(url, reach).await.map(|_| None)
 }
 
 /// The check in a build without buckets.

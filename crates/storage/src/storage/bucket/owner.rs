@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 
 use super::found::refusal;
 use super::lease::{Found, LEASE, Lease, Watch};
-use super::{Reach, Reached};
+use super::{Holder, Reach, Reached};
 use crate::storage::bucket_refusal::Refusal;
 use helenus_base::clock::Clock;
 
@@ -225,24 +225,8 @@ impl State {
             .store(sent_micros.saturating_add(length), Ordering::Release);
     }
 
-    /// `None` means that there is no lease.
     async fn read(&self) -> Result<Option<(Lease, UpdateVersion)>, Refusal> {
-        let got = match self.objects.get(&Path::from(OWNER)).await {
-            Err(error @ StoreError::NotFound { .. }) => {
-                return match refusal(&error) {
-                    // Some stores answer 404 to these, too.
-                    wrong @ (Refusal::NoBucket | Refusal::WrongCredentials | Refusal::Expired) => Err(wrong),
-                    _ => Ok(None),
-                };
-            }
-            got => got.map_err(|error| refusal(&error))?,
-        };
-        let tag = UpdateVersion {
-            e_tag: got.meta.e_tag.clone(),
-            version: got.meta.version.clone(),
-        };
-        let body = got.bytes().await.map_err(|error| refusal(&error))?;
-        Ok(Some((Lease::decode(&body)?, tag)))
+        read(&self.objects).await
     }
 
     /// `None` means that the lease is not the one that the mode requires.
@@ -347,6 +331,39 @@ impl State {
             Err(error) => Renewed::Failed(Some(error)),
         }
     }
+}
+
+/// Who has, or had last, the lease of a prefix. `None` means that nobody had it.
+///
+/// # Errors
+/// The bucket cannot be reached, or the lease has another version's format.
+pub(super) async fn holder(reached: &Reached) -> Result<Option<Holder>, Refusal> {
+    let found = within(REQUEST_MAX, read(&reached.objects)).await?;
+    Ok(found.map(|(lease, _)| Holder {
+        name: lease.name,
+        address: lease.address,
+        is_live: lease.is_live,
+    }))
+}
+
+/// The lease of a prefix. `None` means that there is none.
+async fn read(objects: &Arc<dyn ObjectStore>) -> Result<Option<(Lease, UpdateVersion)>, Refusal> {
+    let got = match objects.get(&Path::from(OWNER)).await {
+        Err(error @ StoreError::NotFound { .. }) => {
+            return match refusal(&error) {
+                // Some stores answer 404 to these, too.
+                wrong @ (Refusal::NoBucket | Refusal::WrongCredentials | Refusal::Expired) => Err(wrong),
+                _ => Ok(None),
+            };
+        }
+        got => got.map_err(|error| refusal(&error))?,
+    };
+    let tag = UpdateVersion {
+        e_tag: got.meta.e_tag.clone(),
+        version: got.meta.version.clone(),
+    };
+    let body = got.bytes().await.map_err(|error| refusal(&error))?;
+    Ok(Some((Lease::decode(&body)?, tag)))
 }
 
 /// Three renewals fit into a lease.

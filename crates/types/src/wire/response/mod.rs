@@ -63,6 +63,19 @@ pub enum Body {
     Prepared(Box<Prepared>),
     /// RESULT of a statement that changed the schema.
     SchemaChange(Box<SchemaChange>),
+    /// A message as another node of the cluster has written it, in the version of this connection.
+    Relayed(Relayed),
+}
+
+/// A message that another node has written: [`Response::write`] with [`Response::flags`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relayed {
+    /// The opcode.
+    pub opcode: Opcode,
+    /// The flags of the frame's header.
+    pub flags: u8,
+    /// The body, with the fields that precede the message.
+    pub bytes: Bytes,
 }
 
 impl Body {
@@ -77,6 +90,7 @@ impl Body {
             Self::AuthChallenge(_) => Opcode::AuthChallenge,
             Self::AuthSuccess => Opcode::AuthSuccess,
             Self::Event(_) => Opcode::Event,
+            Self::Relayed(relayed) => relayed.opcode,
             Self::Void | Self::Rows(_) | Self::SetKeyspace(_) | Self::Prepared(_) | Self::SchemaChange(_) => {
                 Opcode::Result
             }
@@ -110,6 +124,7 @@ impl Body {
                 write::int(out, result::SCHEMA_CHANGE);
                 change.write(out, version);
             }
+            Self::Relayed(relayed) => out.extend_from_slice(&relayed.bytes),
         }
     }
 }
@@ -155,8 +170,12 @@ impl Response {
     }
 
     /// The flags of the frame's header.
-    pub(super) fn flags(&self, version: Version) -> u8 {
-        let mut bits = 0;
+    #[must_use]
+    pub fn flags(&self, version: Version) -> u8 {
+        let mut bits = match &self.body {
+            Body::Relayed(relayed) => relayed.flags,
+            _ => 0,
+        };
         if self.tracing_id.is_some() {
             bits |= flags::TRACING;
         }

@@ -1,0 +1,383 @@
+//! What an edge knows of the owner: the catalog that it has applied, the nodes, and until when it may answer.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::link::Link;
+use super::messages::{
+    Follow, Followed, Kind, KnownNode, Node, decode_followed, decode_response, encode_follow, encode_request,
+};
+use crate::assembly::opening::RunError;
+use crate::server::{Events, Relay, RelayedRequest};
+use helenus_base::clock::Clock;
+use helenus_cql::cql::Database;
+use helenus_engine::engine::{CatalogRecords, Unanswered, changed_records};
+use helenus_fleet::fleet::PeerName;
+use helenus_fleet::fleet::right::RIGHT;
+use helenus_fleet::fleet::succession::Turn;
+use helenus_schema::schema::node::Peer;
+use helenus_schema::schema::record::Change;
+use helenus_types::consistency::Consistency;
+use helenus_types::wire::response::{Body, ErrorBody, ErrorDetail, Event, Response, StatusChange, TopologyChange};
+
+/// How long a question of a follower waits for its answer.
+const ASK_WITHIN: Duration = Duration::from_millis(1500);
+
+/// How long a request waits until this node may answer, and a relayed one for its answer.
+const REQUEST_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a node that starts waits for an owner.
+const START_WITHIN: Duration = Duration::from_secs(60);
+
+/// The longest wait for a later catalog.
+const CATCH_UP_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long a follower in trouble waits for an answer before it looks at the lease: longer than a question is kept.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// The pause after the owner did not answer.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What was applied of whose catalog.
+#[derive(Default)]
+struct Applied {
+    reign: u64,
+    number: u64,
+    roles: u64,
+    records: CatalogRecords,
+    nodes: Vec<KnownNode>,
+}
+
+/// An edge that follows.
+pub(super) struct Following {
+    link: Arc<Link>,
+    node: Mutex<Node>,
+    /// Drawn when the node started.
+    incarnation: u64,
+    clock: Clock,
+    /// Set when the edge is open.
+    database: OnceLock<Arc<Database>>,
+    events: OnceLock<Arc<Events>>,
+    applied: tokio::sync::Mutex<Applied>,
+    /// The names of the nodes that are up, in order.
+    up: Mutex<Vec<PeerName>>,
+    /// Until when it may answer, µs of the clock's time through sleep.
+    right_until_micros: AtomicU64,
+    /// Told when something was applied.
+    steps: watch::Sender<u64>,
+    reads_roles: AtomicBool,
+    is_ended: AtomicBool,
+}
+
+impl Following {
+    pub(super) fn new(link: Arc<Link>, node: Node, clock: Clock, incarnation: u64) -> Self {
+        Self {
+            link,
+            node: Mutex::new(node),
+            incarnation,
+            clock,
+            database: OnceLock::new(),
+            events: OnceLock::new(),
+            applied: tokio::sync::Mutex::default(),
+            up: Mutex::default(),
+            right_until_micros: AtomicU64::new(0),
+            steps: watch::Sender::new(0),
+            reads_roles: AtomicBool::new(false),
+            is_ended: AtomicBool::new(false),
+        }
+    }
+
+    fn node(&self) -> Node {
+        self.node.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The name of this node.
+    pub(super) fn name(&self) -> String {
+        self.node().name
+    }
+
+    /// Sets its id, as clients see it.
+    pub(super) fn set_host_id(&self, id: Uuid) {
+        self.node.lock().unwrap_or_else(PoisonError::into_inner).host_id = super::text_of(id);
+    }
+
+    /// Reads the roles again whenever they have changed, from now on.
+    pub(super) fn follow_roles(&self) {
+        self.reads_roles.store(true, Ordering::Release);
+    }
+
+    /// Ends the following.
+    pub(super) fn end(&self) {
+        self.is_ended.store(true, Ordering::Release);
+    }
+
+    /// Asks the owner for the secret of paging states, which all nodes share.
+    pub(super) async fn first_contact(&self) -> Result<[u8; 16], RunError> {
+        let follow = Follow {
+            node: None,
+            incarnation: self.incarnation,
+            reign: 0,
+            number: 0,
+            known: Vec::new(),
+        };
+        let answer = self.link.ask(Kind::Follow, encode_follow(&follow), START_WITHIN).await;
+        let answer = answer.map_err(|error| RunError::NoOwner(error.to_string()))?;
+        let unreadable = || RunError::NoOwner("its answer cannot be read".to_owned());
+        let (followed, _) = decode_followed(answer).ok_or_else(unreadable)?;
+        key_of(&followed.paging_key).ok_or_else(unreadable)
+    }
+
+    /// Follows with this database. Returns when the catalog was applied once.
+    pub(super) async fn begin(
+        self: &Arc<Self>,
+        database: &Arc<Database>,
+        events: &Arc<Events>,
+    ) -> Result<(), RunError> {
+        drop(self.database.set(Arc::clone(database)));
+        drop(self.events.set(Arc::clone(events)));
+        let mut steps = self.steps.subscribe();
+        let following = Arc::clone(self);
+        let tasks = database.engine().tasks();
+        tasks.until_stop("following of the catalog", async move { following.run().await });
+        let first = tokio::time::timeout(START_WITHIN, steps.wait_for(|steps| *steps > 0)).await;
+        match first {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(RunError::NoOwner("its catalog did not come".to_owned())),
+        }
+    }
+
+    async fn run(&self) {
+        while !self.is_ended.load(Ordering::Acquire) {
+            if let Err(error) = self.step().await {
+                tracing::debug!(error, "the owner's catalog could not be followed");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+
+    /// Asks for what has changed, and applies it.
+    async fn step(&self) -> Result<(), String> {
+        let mut applied = self.applied.lock().await;
+        let follow = Follow {
+            node: Some(self.node()),
+            incarnation: self.incarnation,
+            reign: applied.reign,
+            number: applied.number,
+            known: applied.nodes.clone(),
+        };
+        let sent = self.clock.through_sleep();
+        let answer = self.link.ask(Kind::Follow, encode_follow(&follow), ASK_WITHIN).await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        let unreadable = || "the owner's answer cannot be read".to_owned();
+        let (followed, changes) = decode_followed(answer).ok_or_else(unreadable)?;
+        self.apply(&mut applied, &followed, changes).await?;
+        self.show(&mut applied, followed.nodes);
+        applied.reign = followed.reign;
+        applied.number = followed.number;
+        drop(applied);
+        let until = u64::try_from((sent + RIGHT).as_micros()).unwrap_or(u64::MAX);
+        self.right_until_micros.fetch_max(until, Ordering::AcqRel);
+        self.steps.send_modify(|steps| *steps += 1);
+        Ok(())
+    }
+
+    async fn apply(&self, applied: &mut Applied, followed: &Followed, changes: Vec<Change>) -> Result<(), String> {
+        let Some(database) = self.database.get() else {
+            return Ok(());
+        };
+        let mut records = if followed.is_whole {
+            CatalogRecords::new()
+        } else {
+            applied.records.clone()
+        };
+        for change in changes {
+            match change.value {
+                Some(value) => records.insert(change.key, value.into()),
+                None => records.remove(&change.key),
+            };
+        }
+        let changed = changed_records(&applied.records, &records);
+        if !changed.is_empty() {
+            database
+                .engine()
+                .apply(changed)
+                .await
+                .map_err(|error| error.to_string())?;
+            applied.records = records;
+        }
+        let is_other = applied.reign != followed.reign || applied.roles != followed.roles;
+        if is_other && self.reads_roles.load(Ordering::Acquire) {
+            database.reload_roles().await.map_err(|error| error.to_string())?;
+        }
+        applied.roles = followed.roles;
+        Ok(())
+    }
+
+    /// Shows clients the nodes, and tells them what has changed.
+    fn show(&self, applied: &mut Applied, mut nodes: Vec<KnownNode>) {
+        nodes.sort_by(|a, b| a.node.name.cmp(&b.node.name));
+        let own = self.name();
+        let known = nodes.iter().any(|known| known.node.name == own);
+        if nodes == applied.nodes || !known {
+            return;
+        }
+        let up = nodes.iter().filter(|known| known.is_up);
+        let up = up.map(|known| PeerName::from(known.node.name.clone())).collect();
+        *self.up.lock().unwrap_or_else(PoisonError::into_inner) = up;
+        let Some(database) = self.database.get() else { return };
+        let engine = database.engine();
+        let mut ring = engine.node().clone();
+        ring.peers.clear();
+        for (place, known) in nodes.iter().enumerate() {
+            let tokens = vec![end_of_arc(place, nodes.len())];
+            if known.node.name == own {
+                ring.tokens = tokens;
+                continue;
+            }
+            ring.peers.push(Peer {
+                address: known.node.address.ip(),
+                port: ring.port,
+                native_address: known.node.address.ip(),
+                native_port: known.node.address.port(),
+                host_id: known.node.host_id.parse().unwrap_or_default(),
+                data_center: known.node.data_center.clone(),
+                rack: known.node.rack.clone(),
+                tokens,
+            });
+        }
+        engine.set_ring(ring);
+        let before = std::mem::replace(&mut applied.nodes, nodes);
+        if let Some(events) = self.events.get() {
+            for event in events_between(&before, &applied.nodes, &own) {
+                events.emit(event);
+            }
+        }
+    }
+
+    /// How long this node lets others try first to take a lease that is over. `holder` had it.
+    pub(super) fn turn(&self, holder: Option<&str>) -> Duration {
+        let nodes = self.up.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let turn = Turn::of(
+            &PeerName::from(self.name()),
+            &nodes,
+            holder.map(PeerName::from).as_ref(),
+            None,
+        );
+        turn.first(Duration::ZERO)
+    }
+
+    /// Whether the owner answers within a short time.
+    pub(super) async fn is_answered(&self) -> bool {
+        let mut steps = self.steps.subscribe();
+        steps.borrow_and_update();
+        let next = tokio::time::timeout(LOOK, steps.changed());
+        next.await.is_ok()
+    }
+
+    fn may_answer(&self) -> bool {
+        let now = u64::try_from(self.clock.through_sleep().as_micros()).unwrap_or(u64::MAX);
+        now < self.right_until_micros.load(Ordering::Acquire)
+    }
+}
+
+/// The token of a node: the end of its arc of the ring, of as many equal ones as there are nodes.
+fn end_of_arc(place: usize, nodes: usize) -> i64 {
+    let (place, nodes) = (place as u128, nodes.max(1) as u128);
+    let behind = ((place + 1) << 64) / nodes;
+    i64::MIN.wrapping_add_unsigned(u64::try_from(behind - 1).unwrap_or(u64::MAX))
+}
+
+/// 16 bytes of hexadecimal digits.
+fn key_of(text: &str) -> Option<[u8; 16]> {
+    let number = u128::from_str_radix(text, 16).ok()?;
+    (text.len() == 32).then(|| number.to_be_bytes())
+}
+
+/// What clients are told when the nodes change.
+fn events_between(before: &[KnownNode], after: &[KnownNode], own: &str) -> Vec<Event> {
+    let find = |nodes: &[KnownNode], name: &str| nodes.iter().find(|known| known.node.name == name).cloned();
+    let mut events = Vec::new();
+    for known in after.iter().filter(|known| known.node.name != own) {
+        let address = known.node.address;
+        let status = |is_up| if is_up { StatusChange::Up } else { StatusChange::Down };
+        match find(before, &known.node.name) {
+            None => {
+                events.push(Event::Topology(TopologyChange::NewNode, address));
+                events.push(Event::Status(status(known.is_up), address));
+            }
+            Some(was) if was.is_up != known.is_up => events.push(Event::Status(status(known.is_up), address)),
+            Some(_) => {}
+        }
+    }
+    for known in before.iter().filter(|known| find(after, &known.node.name).is_none()) {
+        events.push(Event::Topology(TopologyChange::RemovedNode, known.node.address));
+    }
+    events
+}
+
+/// The answer where no owner could be asked, or did not answer.
+fn unanswered(error: &Unanswered) -> Response {
+    let text = format!("the owner of the partitions has not answered: {error}");
+    let consistency = Consistency::One;
+    let detail = match error {
+        Unanswered::NotSent(_) => ErrorDetail::Unavailable {
+            consistency,
+            required: 1,
+            alive: 0,
+        },
+        Unanswered::Sent(_) => ErrorDetail::WriteTimeout {
+            consistency,
+            received: 0,
+            block_for: 1,
+            write_kind: helenus_types::consistency::WriteKind::Simple,
+            contentions: 0,
+        },
+    };
+    ErrorBody::detailed(text, detail).into()
+}
+
+impl Relay for Following {
+    fn relay(&self, request: RelayedRequest) -> BoxFuture<'_, Response> {
+        async move {
+            let answer = self
+                .link
+                .ask(Kind::Request, encode_request(&request), REQUEST_WITHIN)
+                .await;
+            match answer {
+                Err(error) => unanswered(&error),
+                Ok(answer) => match decode_response(answer) {
+                    Some(relayed) => Body::Relayed(relayed).into(),
+                    None => ErrorBody::server("the owner's answer cannot be read".to_owned()).into(),
+                },
+            }
+        }
+        .boxed()
+    }
+
+    fn may_answer(&self) -> bool {
+        Self::may_answer(self)
+    }
+
+    fn until_may_answer(&self) -> BoxFuture<'_, bool> {
+        async move {
+            let mut steps = self.steps.subscribe();
+            let may = steps.wait_for(|_| Self::may_answer(self));
+            tokio::time::timeout(REQUEST_WITHIN, may).await.is_ok()
+        }
+        .boxed()
+    }
+
+    fn catch_up(&self) -> BoxFuture<'_, ()> {
+        async move {
+            let mut steps = self.steps.subscribe();
+            drop(tokio::time::timeout(CATCH_UP_WITHIN, steps.changed()).await);
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,245 @@
+//! The owner's side: it answers commands, carries out requests, and tells followers what has changed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use super::messages::{
+    Follow, Followed, Kind, KnownNode, decode_follow, decode_request, done, encode_followed, encode_response, not_owner,
+};
+use crate::server::{Events, Requests};
+use helenus_base::clock::Clock;
+use helenus_cql::cql::Database;
+use helenus_engine::engine::{CatalogRecords, Error, changed_records};
+use helenus_fleet::fleet::PeerName;
+use helenus_fleet::fleet::right::{self, CatalogVersion, EdgeId};
+use helenus_schema::schema::record::Change;
+
+/// How long a question of a follower that knows everything is kept.
+const HOLD: Duration = Duration::from_millis(150);
+
+/// How long after its last question a node counts as up.
+const UP: Duration = Duration::from_secs(2);
+
+/// How long a node that is down stays in the list.
+const FORGOTTEN: Duration = Duration::from_secs(600);
+
+/// States of the catalog that are kept to tell followers only what has changed.
+const STATES_MAX: usize = 16;
+
+/// A node that follows.
+struct Follower {
+    known: KnownNode,
+    /// When it asked last.
+    asked: Duration,
+}
+
+/// The owner's side of a node.
+pub(super) struct Owning {
+    database: Arc<Database>,
+    requests: Requests,
+    /// Nobody is subscribed: each edge tells its own clients.
+    events: Arc<Events>,
+    reign: u64,
+    clock: Clock,
+    /// Whom it has told of which catalog.
+    rights: Mutex<right::Owner>,
+    followers: Mutex<BTreeMap<String, Follower>>,
+    /// Told when a follower has asked.
+    asked: watch::Sender<()>,
+    states: tokio::sync::Mutex<VecDeque<(u64, Arc<CatalogRecords>)>>,
+    roles: AtomicU64,
+    is_ended: AtomicBool,
+}
+
+impl Owning {
+    pub(super) fn new(database: Arc<Database>, requests: Requests, reign: u64, clock: Clock) -> Self {
+        Self {
+            // Edges that an earlier owner has answered may be there and not have asked yet.
+            rights: Mutex::new(right::Owner::new(Some(clock.through_sleep()), CatalogVersion(0))),
+            database,
+            requests,
+            events: Arc::default(),
+            reign,
+            clock,
+            followers: Mutex::default(),
+            asked: watch::Sender::new(()),
+            states: tokio::sync::Mutex::default(),
+            roles: AtomicU64::new(0),
+            is_ended: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) const fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    /// Answers nothing from now on.
+    pub(super) fn end(&self) {
+        self.is_ended.store(true, Ordering::Release);
+    }
+
+    /// Answers a question.
+    pub(super) async fn answer(&self, kind: Kind, body: Bytes) -> Bytes {
+        if self.is_ended.load(Ordering::Acquire) {
+            return not_owner();
+        }
+        match kind {
+            Kind::Command(asked) => done(&self.database.engine().owner_side().answer(asked, &body).await),
+            Kind::Request => self.carry_out(body).await,
+            Kind::Follow => match self.follow(body).await {
+                // Judged after the catalog was read: without the lease another node may have changed it.
+                Ok(_) if !self.database.engine().upkeep().owns_data() => not_owner(),
+                Ok(answer) => done(&answer),
+                Err(error) => {
+                    tracing::warn!(%error, "a follower could not be told of the catalog");
+                    not_owner()
+                }
+            },
+        }
+    }
+
+    async fn carry_out(&self, body: Bytes) -> Bytes {
+        let Some(request) = decode_request(body) else {
+            return not_owner();
+        };
+        let roles = || self.database.roles().map(|roles| roles.version());
+        let before = roles();
+        let response = self.requests.answer_relayed(&request, &self.events).await;
+        if roles() != before {
+            self.roles.fetch_add(1, Ordering::AcqRel);
+            self.database.engine().owner_side().tell_followers();
+        }
+        let number = *self.database.engine().owner_side().catalog_changes().borrow();
+        self.until_applied(number).await;
+        done(&encode_response(&response, request.header.version))
+    }
+
+    fn followers(&self) -> MutexGuard<'_, BTreeMap<String, Follower>> {
+        self.followers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until every edge has applied this catalog, or may not answer any more.
+    async fn until_applied(&self, number: u64) {
+        let mut asked = self.asked.subscribe();
+        loop {
+            asked.borrow_and_update();
+            let Some(wait) = self.unapplied(number) else { return };
+            drop(tokio::time::timeout(wait, asked.changed()).await);
+        }
+    }
+
+    /// How long to wait at most for an edge that has not applied this catalog. `None` means that none is left.
+    fn unapplied(&self, number: u64) -> Option<Duration> {
+        let now = self.clock.through_sleep();
+        let mut rights = self.rights();
+        rights.committed(CatalogVersion(number));
+        let awaited = rights.awaited(CatalogVersion(number), now)?;
+        Some(awaited.until.saturating_sub(now))
+    }
+
+    fn rights(&self) -> MutexGuard<'_, right::Owner> {
+        self.rights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn follow(&self, body: Bytes) -> Result<Vec<u8>, Error> {
+        let unreadable = || Error::Fault("the question of a follower cannot be read".to_owned());
+        let follow = decode_follow(body).ok_or_else(unreadable)?;
+        let applied = if follow.reign == self.reign { follow.number } else { 0 };
+        let edge = follow.node.as_ref().map(|node| EdgeId {
+            name: PeerName::from(node.name.clone()),
+            incarnation: follow.incarnation,
+        });
+        if let Some(edge) = &edge {
+            self.rights().applied(edge, CatalogVersion(applied));
+        }
+        self.note(&follow);
+        let mut changes = self.database.engine().owner_side().catalog_changes();
+        let is_new = |number: &u64| *number > applied;
+        drop(tokio::time::timeout(HOLD, changes.wait_for(is_new)).await);
+        let (number, is_whole, records) = self.changes_since(applied).await?;
+        if let Some(edge) = &edge {
+            let mut rights = self.rights();
+            rights.committed(CatalogVersion(number));
+            rights.asked(edge, CatalogVersion(applied), self.clock.through_sleep());
+        }
+        let key = self.database.engine().paging_key();
+        let followed = Followed {
+            reign: self.reign,
+            number,
+            roles: self.roles.load(Ordering::Acquire),
+            is_whole,
+            paging_key: key.iter().map(|byte| format!("{byte:02x}")).collect(),
+            nodes: self.nodes(),
+        };
+        Ok(encode_followed(&followed, &records))
+    }
+
+    /// Notes that a follower has asked.
+    fn note(&self, follow: &Follow) {
+        let now = self.clock.through_sleep();
+        let mut followers = self.followers();
+        for known in &follow.known {
+            // As an edge of an earlier owner knew it. It is down until it asks.
+            let follower = followers.entry(known.node.name.clone());
+            follower.or_insert_with(|| Follower {
+                known: KnownNode {
+                    is_up: false,
+                    ..known.clone()
+                },
+                asked: now,
+            });
+        }
+        if let Some(node) = &follow.node {
+            let follower = Follower {
+                known: KnownNode {
+                    node: node.clone(),
+                    is_up: true,
+                },
+                asked: now,
+            };
+            followers.insert(node.name.clone(), follower);
+        }
+        followers.retain(|_, follower| {
+            follower.known.is_up &= now.saturating_sub(follower.asked) < UP;
+            now.saturating_sub(follower.asked) < FORGOTTEN
+        });
+        drop(followers);
+        self.asked.send_replace(());
+    }
+
+    fn nodes(&self) -> Vec<KnownNode> {
+        self.followers()
+            .values()
+            .map(|follower| follower.known.clone())
+            .collect()
+    }
+
+    /// The number of the catalog, and what has changed since an earlier one, or all records.
+    async fn changes_since(&self, applied: u64) -> Result<(u64, bool, Vec<Change>), Error> {
+        let mut states = self.states.lock().await;
+        let current = *self.database.engine().owner_side().catalog_changes().borrow();
+        if states.back().is_none_or(|(number, _)| *number < current) {
+            let (number, records) = self.database.engine().owner_side().catalog_records().await?;
+            states.push_back((number, Arc::new(records)));
+            if states.len() > STATES_MAX {
+                states.pop_front();
+            }
+        }
+        let latest = states.back().cloned();
+        let earlier = states.iter().find(|(number, _)| *number == applied).cloned();
+        drop(states);
+        let Some((number, records)) = latest else {
+            return Err(Error::Fault("there is no catalog".to_owned()));
+        };
+        let nothing = CatalogRecords::new();
+        Ok(match earlier {
+            Some((_, earlier)) => (number, false, changed_records(&earlier, &records)),
+            None => (number, true, changed_records(&nothing, &records)),
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! The role of a node: it owns the stores, or follows the node that does. Both end when the lease changes hands.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+
+use super::OwnerOptions;
+use super::following::Following;
+use super::link::{At, Link};
+use super::owning::Owning;
+use crate::assembly::opening::RunError;
+use crate::assembly::{jobs, roles};
+use crate::server::Requests;
+use helenus_base::tasks::Tasks;
+use helenus_cql::cql::Database;
+use helenus_engine::engine;
+use helenus_fleet::fleet::PeerAddress;
+use helenus_storage::storage as store;
+use store::bucket::Holder;
+
+/// How often an owner checks that it still has the lease, and a follower who has it after the owner could not be asked.
+const CHECK: Duration = Duration::from_millis(100);
+
+/// How long a former owner's stores may take to close.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+
+/// The task of a node's role.
+pub(super) struct Role {
+    stop: watch::Sender<bool>,
+    tasks: Tasks,
+    closed: oneshot::Receiver<Result<(), engine::Error>>,
+}
+
+/// Opens the stores if nobody has them. Returns the identity of the cluster, and the database if this node has opened it.
+///
+/// # Errors
+/// The bucket cannot be used.
+pub(super) async fn first_opening(owner: &OwnerOptions) -> Result<(Option<Database>, String), RunError> {
+    let (url, reach) = (&owner.engine.url, &owner.engine.store.reach);
+    let mut opened = None;
+    if store::bucket::holder(url, reach)
+        .await?
+        .is_none_or(|holder| !holder.is_live)
+    {
+        match Database::open(owner.engine.clone()).await {
+            Ok(database) => opened = Some(database),
+            Err(error) if store::bucket::holder(url, reach).await?.is_some() => {
+                tracing::info!(%error, "another node has opened the stores");
+            }
+            Err(source) => {
+                return Err(RunError::Open {
+                    url: owner.config.data.clone(),
+                    source: Box::new(source.into()),
+                });
+            }
+        }
+    }
+    let cluster = store::bucket::cluster(url, reach).await?;
+    Ok((opened, cluster.unwrap_or_default()))
+}
+
+impl Role {
+    pub(super) fn begin(
+        owner: OwnerOptions,
+        first: Option<Database>,
+        link: Arc<Link>,
+        following: Arc<Following>,
+        own: PeerAddress,
+    ) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        let course = Course {
+            owner,
+            link,
+            following,
+            own,
+            stopped,
+            reigns: 0,
+        };
+        let (told, closed) = oneshot::channel();
+        let tasks = Tasks::default();
+        tasks.spawn("role in the fleet", async move {
+            // Whoever ends the role may have stopped waiting.
+            let _ = told.send(course.run(first).await);
+        });
+        Self { stop, tasks, closed }
+    }
+
+    /// Closes the stores, if they are open here.
+    ///
+    /// # Errors
+    /// The medium fails.
+    pub(super) async fn end(self, within: Duration) -> Result<(), engine::Error> {
+        self.stop.send_replace(true);
+        let closed = tokio::time::timeout(within + CLOSE_WITHIN, self.closed).await;
+        self.tasks.join(Duration::ZERO).await;
+        let in_time = closed.ok().and_then(Result::ok);
+        in_time.unwrap_or_else(|| Err(engine::Error::Fault("the stores were not closed in time".to_owned())))
+    }
+}
+
+struct Course {
+    owner: OwnerOptions,
+    link: Arc<Link>,
+    following: Arc<Following>,
+    own: PeerAddress,
+    stopped: watch::Receiver<bool>,
+    /// How often this node has begun to own.
+    reigns: u64,
+}
+
+impl Course {
+    async fn run(mut self, first: Option<Database>) -> Result<(), engine::Error> {
+        let mut opened = first;
+        loop {
+            if let Some(database) = opened.take() {
+                let closed = self.reign(Arc::new(database)).await;
+                if self.is_stopped() {
+                    return closed;
+                }
+            }
+            if self.is_stopped() {
+                return Ok(());
+            }
+            match self.holder().await {
+                Some(holder) if holder.is_live && holder.address != self.own.as_str() => {
+                    self.link.set(Some(At::There(PeerAddress::from(holder.address))));
+                    self.until_trouble().await;
+                    if !self.is_stopped() {
+                        tokio::time::sleep(self.following.turn(Some(&holder.name))).await;
+                    }
+                }
+                _ => {}
+            }
+            if self.is_stopped() {
+                return Ok(());
+            }
+            // Waits for the end of the lease, or finds that its holder renews it.
+            match Database::open(self.owner.engine.clone()).await {
+                Ok(database) => opened = Some(database),
+                Err(error) => {
+                    tracing::debug!(%error, "the stores are another node's");
+                    tokio::time::sleep(CHECK).await;
+                }
+            }
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        *self.stopped.borrow()
+    }
+
+    async fn holder(&self) -> Option<Holder> {
+        let found = store::bucket::holder(&self.owner.engine.url, &self.owner.engine.store.reach).await;
+        found.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the lease of the bucket cannot be read");
+            None
+        })
+    }
+
+    /// Returns when the owner could not be asked for a while, or this node stops.
+    async fn until_trouble(&mut self) {
+        let link = Arc::clone(&self.link);
+        let mut stopped = self.stopped.clone();
+        loop {
+            tokio::select! {
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+                () = link.trouble.notified() => {}
+            }
+            if !self.following.is_answered().await {
+                return;
+            }
+        }
+    }
+
+    /// Owns the stores until the lease is lost or this node stops, and closes them.
+    async fn reign(&mut self, database: Arc<Database>) -> Result<(), engine::Error> {
+        let config = Arc::clone(&self.owner.config);
+        let superuser = config
+            .server
+            .credentials
+            .clone()
+            .filter(|_| !config.profile.is_cosmos());
+        if let Some(superuser) = superuser
+            && let Err(error) = roles::enable(&config, &database, superuser).await
+        {
+            tracing::error!(%error, "the roles cannot be read: this node does not own the stores");
+            return database.close_within(CLOSE_WITHIN).await;
+        }
+        let clock = self.owner.clock.clone();
+        let requests = Requests::new(Arc::clone(&database), &config.server.limits, clock.clone());
+        let requests = requests.with_charge_payload(config.charge_payload);
+        self.reigns += 1;
+        // Distinguishes this node's reigns from each other and from those of others.
+        let drawn = self.owner.engine.seed ^ u64::try_from(clock.through_sleep().as_micros()).unwrap_or_default();
+        let reign = drawn.rotate_left(8) ^ self.reigns;
+        let owning = Arc::new(Owning::new(Arc::clone(&database), requests, reign.max(1), clock));
+        jobs::spawn(&config, &database, None);
+        tracing::info!("this node owns the stores");
+        self.link.set(Some(At::Here(Arc::clone(&owning))));
+        let mut stopped = self.stopped.clone();
+        while owning.database().engine().upkeep().lost().is_none() {
+            let stop = stopped.wait_for(|stopped| *stopped);
+            if tokio::time::timeout(CHECK, stop).await.is_ok() {
+                break;
+            }
+            owning.database().engine().owner_side().forget_old_pages();
+        }
+        owning.end();
+        self.link.set(None);
+        tracing::info!("this node does not own the stores any more");
+        database.close_within(CLOSE_WITHIN).await
+    }
+}
