@@ -114,16 +114,16 @@ pub struct Options {
     pub profile: Option<AskedProfile>,
     /// Whether the store must exist: it is not created, even if it was never used.
     pub must_exist: bool,
-    /// Whether the original files are kept until [`super::Store::accept`]: nothing is written before, and a store that
+    /// Whether the original files are kept until [`crate::storage::Store::accept`]: nothing is written before, and a store that
     /// is closed before is left as it was. Does not apply to a store that the opening creates. `file:` only.
     pub is_accepted_later: bool,
     /// Whether each table is read whole and compared with the checksum that the engine's manifest has of it. A diagnosis does:
     /// it reads all rows anyway. `file:` only.
     pub checks_whole_tables: bool,
     /// Whether a directory that is the target of a restore may be opened, or a new database of a bucket is marked as such: only
-    /// the restore itself sets it ([`super::Restoring`], [`super::bucket::end_restore`]).
+    /// the restore itself sets it ([`crate::storage::Restoring`], [`crate::storage::bucket::end_restore`]).
     pub is_restored_into: bool,
-    /// Disk space kept free for statements that free space ([`super::Reserve`]), in bytes; 0 means none. Ignored in
+    /// Disk space kept free for statements that free space ([`crate::storage::Reserve`]), in bytes; 0 means none. Ignored in
     /// memory and in a bucket.
     pub disk_reserve_bytes: u64,
     /// How a bucket is reached; ignored elsewhere.
