@@ -73,18 +73,25 @@ class Node:
         self.address = f"127.0.0.{number}"
         self.cql, self.fleet = ports
         self.process = None
+        #: Where the log of the process that runs begins.
+        self.begins = 0
+
+    @property
+    def log(self):
+        return self.folder / f"log-{self.number}"
 
     def start(self):
         ready = self.folder / f"ready-{self.number}"
         ready.unlink(missing_ok=True)
-        log = (self.folder / f"log-{self.number}").open("a")
+        log = self.log.open("a")
+        self.begins = self.log.stat().st_size
         command = [self.program, "--data", os.environ["HELENUS_COMPAT_BUCKET"], "--listen", f"{self.address}:{self.cql}"]
         command += ["--fleet-listen", f"{self.address}:{self.fleet}", "--node", f"n{self.number}", "--ready-file", str(ready)]
         self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         begun = time.monotonic()
         while not ready.exists():
             if self.process.poll() is not None or time.monotonic() - begun > READY_SECONDS_MAX:
-                raise SystemExit(f"node {self.number} does not serve:\n{(self.folder / f'log-{self.number}').read_text()[-3000:]}")
+                raise SystemExit(f"node {self.number} does not serve:\n{self.log.read_text()[-3000:]}")
             time.sleep(0.05)
 
     def signal(self, which):
@@ -94,8 +101,8 @@ class Node:
         self.process.wait(timeout=30)
 
     def owns(self):
-        """Whether its log says last that it owns the stores."""
-        text = (self.folder / f"log-{self.number}").read_text()
+        """Whether the log of its process says last that it owns the stores."""
+        text = self.log.read_text()[self.begins :]
         return text.rfind("this node owns the stores") > text.rfind("does not own the stores any more")
 
     def session(self):
@@ -168,6 +175,23 @@ class Client(threading.Thread):
         both = row.format(2 * self.number, 1, number) + row.format(2 * self.number + 1, 1, number)
         self.pair = number
         self.session.execute(f"BEGIN BATCH {both} APPLY BATCH")
+
+
+class Patient:
+    """A session whose node may just have started again."""
+
+    def __init__(self, session):
+        self.session = session
+
+    def execute(self, *arguments):
+        begun = time.monotonic()
+        while True:
+            try:
+                return self.session.execute(*arguments)
+            except UNKNOWN + NOTHING:
+                if time.monotonic() - begun > READY_SECONDS_MAX:
+                    raise
+                time.sleep(0.2)
 
 
 def judge(clients, session):
@@ -308,7 +332,7 @@ def play(nodes, options, chance):
     until.set()
     for client in clients:
         client.join(timeout=40)
-    wrong += judge(clients, sessions[chance.choice(nodes).number])
+    wrong += judge(clients, Patient(sessions[chance.choice(nodes).number]))
     done = sum(client.done for client in clients)
     unknown = sum(client.unknown for client in clients)
     print(f"{done} operations, {sum(len(c.links) for c in clients)} links, {unknown} increments without an answer; longest gap {max(gaps, default=0):.2f} s")

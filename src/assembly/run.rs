@@ -99,10 +99,11 @@ impl Running {
         };
         let events = Arc::new(Events::default());
         let fleet = match (&config.fleet, as_node) {
-            (Some(of_fleet), Some(as_node)) => Some(join(config, of_fleet, &mut opened, as_node).await?),
+            // Boxed, like the opening: whoever embeds a server has its future in their own.
+            (Some(of_fleet), Some(as_node)) => Some(Box::pin(join(config, of_fleet, &mut opened, as_node)).await?),
             _ => None,
         };
-        let database = Arc::new(open_with(config, opened).await?);
+        let database = Arc::new(Box::pin(open_with(config, opened)).await?);
         emit_schema_changes(&database, &events);
         if let Some(fleet) = &fleet {
             fleet.follow(&database, &events).await?;
