@@ -9,10 +9,12 @@ use helenus::server::admin::client;
 use helenus_base::clock::Clock;
 use helenus_types::wire::Version;
 
-/// With checks of sizes a minute apart, as by default.
+/// With checks of sizes a minute apart, as by default. A partition may outgrow the limit by an eighth before it is measured again
+/// (engine/written.rs), so how large each part is depends on when the checks fell into the loading.
 #[tokio::test]
 async fn partitions_that_are_filled_fast_are_split_before_the_next_check_of_sizes() {
     const LIMIT: u64 = 100_000;
+    const GROWN_MAX: u64 = LIMIT + LIMIT / 8;
     let server = TestServer::builder()
         .set("admin-listen", "127.0.0.1:0")
         .set("partition-bytes-max", &LIMIT.to_string())
@@ -37,7 +39,7 @@ async fn partitions_that_are_filled_fast_are_split_before_the_next_check_of_size
         let shown: Partitions = serde_json::from_str(&text).unwrap();
         let of_table = shown.partitions.iter().filter(|partition| partition.keyspace == "ks");
         let bytes: Vec<u64> = of_table.map(|partition| partition.bytes).collect();
-        if bytes.iter().all(|bytes| *bytes <= LIMIT) {
+        if bytes.iter().all(|bytes| *bytes <= GROWN_MAX) {
             break bytes;
         }
         assert!(
@@ -46,7 +48,7 @@ async fn partitions_that_are_filled_fast_are_split_before_the_next_check_of_size
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
-    assert!(bytes.len() >= 9, "{bytes:?}");
+    assert!(bytes.len() >= 8, "{bytes:?}");
     assert!(bytes.iter().sum::<u64>() >= 900_000, "{bytes:?}");
     server.stop().await.unwrap();
 }
