@@ -116,8 +116,13 @@ impl Running {
         {
             bound.check_against(roles);
         }
-        if let Some(fleet) = &fleet {
-            fleet.follow_roles();
+        if fleet.is_some() {
+            // They may have changed since they were read and before this node followed them.
+            let read = database.reload_roles().await;
+            read.map_err(|source| RunError::Open {
+                url: config.data.clone(),
+                source: Box::new(source),
+            })?;
         }
         let audit = match config.audit.clone() {
             Some(options) => Some(Arc::new(Audit::open(options, clock.clone())?)),
@@ -312,7 +317,7 @@ fn fleet_node(config: &Config, node: &NodeInfo, address: Option<SocketAddr>) -> 
     let fleet = config.fleet.as_ref()?;
     Some(Node {
         name: fleet.name.clone(),
-        host_id: String::new(),
+        host_id: uuid::Uuid::nil(),
         address: SocketAddr::new(node.native_address, address?.port()),
         fleet_address: String::new(),
         data_center: node.data_center.clone(),

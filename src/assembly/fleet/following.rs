@@ -71,7 +71,6 @@ pub(super) struct Following {
     right_until_micros: AtomicU64,
     /// Told when something was applied.
     steps: watch::Sender<u64>,
-    reads_roles: AtomicBool,
     is_ended: AtomicBool,
 }
 
@@ -88,7 +87,6 @@ impl Following {
             up: Mutex::default(),
             right_until_micros: AtomicU64::new(0),
             steps: watch::Sender::new(0),
-            reads_roles: AtomicBool::new(false),
             is_ended: AtomicBool::new(false),
         }
     }
@@ -104,12 +102,7 @@ impl Following {
 
     /// Sets its id, as clients see it.
     pub(super) fn set_host_id(&self, id: Uuid) {
-        self.node.lock().unwrap_or_else(PoisonError::into_inner).host_id = super::text_of(id);
-    }
-
-    /// Reads the roles again whenever they have changed, from now on.
-    pub(super) fn follow_roles(&self) {
-        self.reads_roles.store(true, Ordering::Release);
+        self.node.lock().unwrap_or_else(PoisonError::into_inner).host_id = id;
     }
 
     /// Ends the following.
@@ -191,28 +184,24 @@ impl Following {
         let Some(database) = self.database.get() else {
             return Ok(());
         };
-        let mut records = if followed.is_whole {
-            CatalogRecords::new()
+        let changed = if followed.is_whole {
+            let value = |change: Change| Some((change.key, change.value?.into()));
+            changed_records(&applied.records, &changes.into_iter().filter_map(value).collect())
         } else {
-            applied.records.clone()
+            changes
         };
-        for change in changes {
+        if !changed.is_empty() {
+            let done = database.engine().apply(changed.clone()).await;
+            done.map_err(|error| error.to_string())?;
+        }
+        for change in changed {
             match change.value {
-                Some(value) => records.insert(change.key, value.into()),
-                None => records.remove(&change.key),
+                Some(value) => applied.records.insert(change.key, value.into()),
+                None => applied.records.remove(&change.key),
             };
         }
-        let changed = changed_records(&applied.records, &records);
-        if !changed.is_empty() {
-            database
-                .engine()
-                .apply(changed)
-                .await
-                .map_err(|error| error.to_string())?;
-            applied.records = records;
-        }
         let is_other = applied.reign != followed.reign || applied.roles != followed.roles;
-        if is_other && self.reads_roles.load(Ordering::Acquire) {
+        if is_other {
             database.reload_roles().await.map_err(|error| error.to_string())?;
         }
         applied.roles = followed.roles;
@@ -245,7 +234,7 @@ impl Following {
                 port: ring.port,
                 native_address: known.node.address.ip(),
                 native_port: known.node.address.port(),
-                host_id: known.node.host_id.parse().unwrap_or_default(),
+                host_id: known.node.host_id,
                 data_center: known.node.data_center.clone(),
                 rack: known.node.rack.clone(),
                 tokens,

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::server::RelayedRequest;
 use helenus_engine::engine::Asked;
@@ -88,8 +89,8 @@ pub(super) fn body_of(mut answer: Bytes) -> Option<Bytes> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::assembly) struct Node {
     pub(in crate::assembly) name: String,
-    /// Empty until it is known.
-    pub(in crate::assembly) host_id: String,
+    /// Nil until it is known.
+    pub(in crate::assembly) host_id: Uuid,
     /// Where clients connect.
     pub(in crate::assembly) address: SocketAddr,
     /// Where other nodes connect.
@@ -260,7 +261,7 @@ mod tests {
     fn node() -> Node {
         Node {
             name: "a".to_owned(),
-            host_id: String::new(),
+            host_id: Uuid::nil(),
             address: "127.0.0.1:9042".parse().unwrap(),
             fleet_address: "127.0.0.1:7000".to_owned(),
             data_center: "d".to_owned(),

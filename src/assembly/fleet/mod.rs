@@ -36,7 +36,6 @@ use helenus_fleet::fleet::{
 use helenus_storage::storage as store;
 use md5::{Digest, Md5};
 use tokio::net::TcpListener;
-use uuid::Uuid;
 
 use self::following::Following;
 use self::link::Link;
@@ -155,11 +154,6 @@ impl Fleet {
         self.following.begin(database, events).await
     }
 
-    /// Reads the roles again whenever they have changed.
-    pub(super) fn follow_roles(&self) {
-        self.following.follow_roles();
-    }
-
     /// What requests that only the owner can carry out are sent by.
     pub(super) fn relay(&self) -> Arc<dyn Relay> {
         Arc::clone(&self.following) as _
@@ -199,9 +193,4 @@ fn nonces() -> Nonces {
         let _ = getrandom::fill(&mut nonce);
         nonce
     })
-}
-
-/// The id of a node as clients see it.
-pub(super) fn text_of(id: Uuid) -> String {
-    id.to_string()
 }

@@ -1,7 +1,7 @@
 //! The owner's side: it answers commands, carries out requests, and tells followers what has changed.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use helenus_engine::engine::{CatalogRecords, Error, changed_records};
 use helenus_fleet::fleet::PeerName;
 use helenus_fleet::fleet::right::{self, CatalogVersion, EdgeId};
 use helenus_schema::schema::record::Change;
+use helenus_types::wire::response::Body;
 
 /// How long a question of a follower that knows everything is kept.
 const HOLD: Duration = Duration::from_millis(150);
@@ -29,7 +30,7 @@ const UP: Duration = Duration::from_secs(2);
 const FORGOTTEN: Duration = Duration::from_secs(600);
 
 /// States of the catalog that are kept to tell followers only what has changed.
-const STATES_MAX: usize = 16;
+const STATES_MAX: usize = 4;
 
 /// A node that follows.
 struct Follower {
@@ -52,7 +53,6 @@ pub(super) struct Owning {
     /// Told when a follower has asked.
     asked: watch::Sender<()>,
     states: tokio::sync::Mutex<VecDeque<(u64, Arc<CatalogRecords>)>>,
-    roles: AtomicU64,
     is_ended: AtomicBool,
 }
 
@@ -69,7 +69,6 @@ impl Owning {
             followers: Mutex::default(),
             asked: watch::Sender::new(()),
             states: tokio::sync::Mutex::default(),
-            roles: AtomicU64::new(0),
             is_ended: AtomicBool::new(false),
         }
     }
@@ -107,16 +106,24 @@ impl Owning {
         let Some(request) = decode_request(body) else {
             return not_owner();
         };
-        let roles = || self.database.roles().map(|roles| roles.version());
-        let before = roles();
+        let before = self.roles();
         let response = self.requests.answer_relayed(&request, &self.events).await;
-        if roles() != before {
-            self.roles.fetch_add(1, Ordering::AcqRel);
-            self.database.engine().owner_side().tell_followers();
+        let are_changed = self.roles() != before;
+        let owner_side = self.database.engine().owner_side();
+        if are_changed {
+            owner_side.tell_followers();
         }
-        let number = *self.database.engine().owner_side().catalog_changes().borrow();
-        self.until_applied(number).await;
+        // Rows of a statement that changes no role are those of a read.
+        if are_changed || !matches!(response.body, Body::Rows(_)) {
+            let number = *owner_side.catalog_changes().borrow();
+            self.until_applied(number).await;
+        }
         done(&encode_response(&response, request.header.version))
+    }
+
+    /// A number that rises when the roles change.
+    fn roles(&self) -> u64 {
+        self.database.roles().map_or(0, |roles| roles.version())
     }
 
     fn followers(&self) -> MutexGuard<'_, BTreeMap<String, Follower>> {
@@ -171,7 +178,8 @@ impl Owning {
         let followed = Followed {
             reign: self.reign,
             number,
-            roles: self.roles.load(Ordering::Acquire),
+            // After the catalog: its number rises after the roles have changed.
+            roles: self.roles(),
             is_whole,
             paging_key: key.iter().map(|byte| format!("{byte:02x}")).collect(),
             nodes: self.nodes(),

@@ -70,12 +70,12 @@ impl Role {
     ) -> Self {
         let (stop, stopped) = watch::channel(false);
         let course = Course {
+            random: fastrand::Rng::with_seed(owner.engine.seed),
             owner,
             link,
             following,
             own,
             stopped,
-            reigns: 0,
         };
         let (told, closed) = oneshot::channel();
         let tasks = Tasks::default();
@@ -105,8 +105,7 @@ struct Course {
     following: Arc<Following>,
     own: PeerAddress,
     stopped: watch::Receiver<bool>,
-    /// How often this node has begun to own.
-    reigns: u64,
+    random: fastrand::Rng,
 }
 
 impl Course {
@@ -190,11 +189,9 @@ impl Course {
         let clock = self.owner.clock.clone();
         let requests = Requests::new(Arc::clone(&database), &config.server.limits, clock.clone());
         let requests = requests.with_charge_payload(config.charge_payload);
-        self.reigns += 1;
-        // Distinguishes this node's reigns from each other and from those of others.
-        let drawn = self.owner.engine.seed ^ u64::try_from(clock.through_sleep().as_micros()).unwrap_or_default();
-        let reign = drawn.rotate_left(8) ^ self.reigns;
-        let owning = Arc::new(Owning::new(Arc::clone(&database), requests, reign.max(1), clock));
+        // Distinguishes this reign from all others.
+        let reign = self.random.u64(1..);
+        let owning = Arc::new(Owning::new(Arc::clone(&database), requests, reign, clock));
         jobs::spawn(&config, &database, None);
         tracing::info!("this node owns the stores");
         self.link.set(Some(At::Here(Arc::clone(&owning))));

@@ -173,15 +173,9 @@ impl Database {
         members: Vec<(Member, Vec<Value>)>,
     ) -> Result<Answer, Error> {
         gates::names(scope.execution.schema(), scope.params)?;
-        if self.engine.carrier().is_some() && self.roles.get().is_some() && scope.session.user.is_some() {
-            let tables = self.tables_of_members(scope, &members)?;
-            if self.writes_roles(scope.session, &tables) {
-                return Err(Error::ForOwner);
-            }
-        }
         let batch = self.bind_batch(scope, kind, members).await;
         let began = scope.execution.began();
-        if batch.is_err() {
+        if batch.as_ref().is_err_and(|error| *error != Error::ForOwner) {
             self.counters.count_unplanned(began, &batch);
         }
         let batch = batch?;
@@ -221,6 +215,7 @@ impl Database {
                 Member::Prepared(statement) => statement.at(scope.execution.snapshot())?,
             };
             gates::member_values(&member.planned, values.len())?;
+            self.refuse_for_owner(scope.session, &member)?;
             planned.push((member, values));
         }
         let mut plans = Vec::with_capacity(planned.len());
@@ -301,25 +296,6 @@ impl Database {
         self.counters.record(subject, scope.execution.began(), &outcome);
         settle_charge(&mut scope.execution, &mut outcome);
         outcome
-    }
-
-    /// The tables of the members of a batch.
-    fn tables_of_members(
-        &self,
-        scope: &RequestScope<'_>,
-        members: &[(Member, Vec<Value>)],
-    ) -> Result<Vec<Arc<Table>>, Error> {
-        let mut tables = Vec::new();
-        for (member, _) in members {
-            let planned = match member {
-                Member::Text(text) => self
-                    .plans
-                    .plan(scope.keyspace.as_ref(), text, scope.execution.snapshot())?,
-                Member::Prepared(statement) => statement.at(scope.execution.snapshot())?,
-            };
-            tables.extend(planned.planned.tables.iter().cloned());
-        }
-        Ok(tables)
     }
 
     /// Refuses what the owner of the partitions executes, if this machine does not own them: changes of the schema and of

@@ -13,7 +13,7 @@ use helenus_schema::profile::Rules;
 use helenus_schema::schema::{Schema, StorageId, Table};
 
 /// The part of the catalog that requests read, at one moment.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Snapshot {
     /// The schema.
     pub schema: Arc<Schema>,

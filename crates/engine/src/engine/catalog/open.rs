@@ -34,7 +34,7 @@ use helenus_schema::profile::Rules;
 use helenus_schema::schema::{Schema, StorageId, system};
 use helenus_storage::storage::{Batch, Damaged, Derivations, KeyRange, Order, Space, Store};
 
-/// The machine that owns all partitions, as the map of another one names it: whoever that is now.
+/// The name of the owner in the partition maps of a machine without partitions. It stays when another machine becomes the owner.
 const OWNER: &str = "owner";
 
 /// The records of the batch logs of these stores.
@@ -200,7 +200,10 @@ impl Catalog {
         }
         let owner = elsewhere.map(|_| Owner(OWNER.into()));
         let first = Snapshot::new(Arc::clone(&schema), 0, rules, partitions);
-        let first = owner.as_ref().map_or_else(|| first.clone(), |owner| first.at(owner));
+        let first = match &owner {
+            Some(owner) => first.at(owner),
+            None => first,
+        };
         let published = Arc::new(Published::new(
             first,
             stores,

@@ -135,7 +135,7 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct Indexes {
     states: ArcSwap<imbl::HashMap<StorageId, State>>,
-    /// Followers of the catalog are told of complete ones.
+    /// The catalog's number for followers, which rises when an index is complete.
     changes: Arc<watch::Sender<u64>>,
     /// Permits of builds that run at once.
     pub(crate) slots: Semaphore,

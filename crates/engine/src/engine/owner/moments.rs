@@ -1,6 +1,6 @@
-//! The moments of pages that other machines read in parts: all parts of a page in one store are read as of one moment.
+//! Snapshots of stores for pages that other machines read in parts: all parts of a page see one snapshot of a store.
 //!
-//! A page that nobody goes on with is forgotten after [`KEPT`]: while a moment lives, its store keeps old versions.
+//! The owner forgets a page [`KEPT`] after its last part: while a snapshot lives, its store keeps old versions.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -51,7 +51,7 @@ impl Moments {
         pages.kept.insert(page, (view, now));
     }
 
-    /// Forgets pages that nobody has gone on with.
+    /// Forgets the pages whose last part was read long ago.
     pub(in crate::engine) fn forget_old(&self, now: Duration) {
         self.lock().sweep(now);
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! question   version u8 · consistency u8 · page u64 · is last u8 · message
 //! ```
-//! `page` names the page of a read whose parts are read at one moment of a store; 0 where it has only one part.
+//! All parts with the same `page` see one snapshot of a store. 0: the page has one part.
 
 use bytes::{Buf, BufMut, Bytes};
 

@@ -53,11 +53,18 @@ impl Answered {
     }
 }
 
+/// What a part is charged to.
+pub(in crate::engine) struct ChargedTo {
+    /// Its physical partition.
+    pub(in crate::engine) partition: PartitionRef,
+    /// The number and the key of its logical partition. `None` means that it names none.
+    pub(in crate::engine) key: Option<(i64, Bytes)>,
+}
+
 /// A part that came as a message, with what it needs of this machine.
 pub(in crate::engine) struct AskedPart<'a> {
     pub(in crate::engine) layout: Layout,
-    /// What it is charged to: its physical partition, and the number and key of its logical one if it names one.
-    pub(in crate::engine) charged: (PartitionRef, Option<i64>, Bytes),
+    pub(in crate::engine) charged: ChargedTo,
     partition: &'a Arc<Hosted>,
     cut: Cut<'a>,
 }
@@ -116,17 +123,19 @@ impl<'s> OwnersPage<'s> {
                 (here.ok_or(Error::Outdated)?, Cut::Span(span))
             }
         };
-        let charged_to = PartitionRef {
-            table: read.table.storage_id,
-            partition: partition.id.0,
-        };
-        let (spread, key) = match cut {
-            Cut::Key(token, key) => (Some(partition.spread(token, key)), key.clone()),
-            Cut::Span(_) => (None, Bytes::new()),
+        let charged = ChargedTo {
+            partition: PartitionRef {
+                table: read.table.storage_id,
+                partition: partition.id.0,
+            },
+            key: match cut {
+                Cut::Key(token, key) => Some((partition.spread(token, key), key.clone())),
+                Cut::Span(_) => None,
+            },
         };
         Ok(AskedPart {
             layout: Layout::new(&read.table, asked.needed.iter().copied(), asked.needs_metadata),
-            charged: (charged_to, spread, key),
+            charged,
             partition,
             cut,
         })

@@ -2,9 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
-use super::tables::{OwnTables, undecodable};
 use crate::engine::Error;
 use crate::engine::part::write::size;
 use crate::engine::snapshot::Snapshot;
@@ -12,8 +9,8 @@ use crate::engine::terms::write::{Routed, WriteRequest, is_serial};
 use crate::engine::write::WriteServices;
 use crate::engine::write::condition::Written;
 use crate::throughput::Charges;
+use helenus_schema::command::Condition;
 use helenus_schema::command::codec::BoundWrites;
-use helenus_schema::command::{Condition, MaskCalls};
 use helenus_schema::guardrails::Threshold;
 use helenus_types::functions::{CallLimits, Context, Timeuuids};
 
@@ -23,7 +20,6 @@ pub(in crate::engine) struct OwnerOfWrites<'a> {
     pub(in crate::engine) writes: &'a WriteServices,
     /// Its catalog, by which it finds the partitions.
     pub(in crate::engine) snapshot: &'a Snapshot,
-    pub(in crate::engine) mask_calls: MaskCalls,
     /// The size of a batch at which it warns or refuses.
     pub(in crate::engine) batch_bytes: &'a Threshold,
     pub(in crate::engine) timeuuids: &'a Arc<Timeuuids>,
@@ -31,20 +27,6 @@ pub(in crate::engine) struct OwnerOfWrites<'a> {
 }
 
 impl OwnerOfWrites<'_> {
-    /// Executes a message: all its writes, or none.
-    ///
-    /// # Errors
-    /// The bytes are no message for this schema, a partition is served elsewhere, or as a write that began here.
-    pub(in crate::engine) async fn execute(self, message: &Bytes, charges: &mut Charges) -> Result<Written, Error> {
-        let tables = OwnTables {
-            snapshot: self.snapshot,
-            mask_calls: self.mask_calls,
-        };
-        let bound = BoundWrites::decode(message, &tables).map_err(undecodable)?;
-        let (routed, request) = self.routed(&bound)?;
-        self.apply(&bound, &routed, &request, charges).await
-    }
-
     /// The writes of a message with the partition maps of their tables, and what of their request concerns them.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! A part of a read whose physical partition another machine serves: asked of its owner, in as many answers as it takes.
+//! A part of a read whose physical partition another machine serves: this machine asks the owner, again until it has enough rows.
 
 use bytes::Bytes;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use helenus_schema::command::{IndexProbe, Position};
 /// How long a read waits for an answer of an owner, with the time in which there is none.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// A part that is asked of its owner.
+/// A part whose rows the owner reads.
 pub(super) struct Elsewhere<'p, 'a> {
     pub(super) spread: &'a Spread<'a>,
     pub(super) visit: Visit<'p, 'a>,

@@ -8,7 +8,6 @@
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-
 use tokio::sync::watch;
 
 use super::Engine;
@@ -16,7 +15,7 @@ use crate::engine::catalog::{CatalogRecords, followed};
 use crate::engine::gates;
 use crate::engine::owner::carrier::Asked;
 use crate::engine::owner::question::Question;
-use crate::engine::owner::read::OwnersPage;
+use crate::engine::owner::read::{ChargedTo, OwnersPage};
 use crate::engine::owner::rows_answer::{self, RowsAnswer};
 use crate::engine::owner::tables::{OwnTables, undecodable};
 use crate::engine::owner::writes_answer;
@@ -26,7 +25,7 @@ use crate::engine::snapshot::Snapshot;
 use crate::engine::terms::request::{Request, Terms};
 use crate::engine::write::condition::Written;
 use crate::engine::{Error, levels};
-use crate::throughput::{Charges, PartitionRef, ReadSums};
+use crate::throughput::{Charges, ReadSums};
 use helenus_base::metrics::StatementKind;
 use helenus_schema::command::codec::{BoundWrites, ReadRequest};
 use helenus_schema::schema::system;
@@ -87,7 +86,7 @@ impl OwnerSide<'_> {
         Ok((number, followed(self.engine.catalog.main()).await?))
     }
 
-    /// Forgets the moments of pages that other machines have not gone on with. To be called every second or so.
+    /// Forgets the snapshots of pages whose last part was read long ago. To be called every second or so.
     pub fn forget_old_pages(self) {
         self.engine.moments.forget_old(self.engine.clock.monotonic());
     }
@@ -124,7 +123,9 @@ impl OwnerSide<'_> {
         let snapshot = Arc::clone(&request.snapshot);
         let asked = ReadRequest::decode(&question.message, &self.tables_of(&snapshot)).map_err(undecodable)?;
         if system::is_local(&asked.table.keyspace) {
-            return Err(Error::Fault("a local table was asked of another machine".to_owned()));
+            return Err(Error::Fault(
+                "a message names a table that each machine has for itself".to_owned(),
+            ));
         }
         let read = asked.to_read();
         let partitions = snapshot.partitions(&read.table)?;
@@ -159,15 +160,9 @@ impl OwnerSide<'_> {
     }
 
     /// Charges the budgets of this machine with what a part has cost.
-    fn settle_rows(
-        self,
-        request: &Request<'_>,
-        (partition, spread, key): (PartitionRef, Option<i64>, Bytes),
-        sums: ReadSums,
-        is_answered: bool,
-    ) {
+    fn settle_rows(self, request: &Request<'_>, to: ChargedTo, sums: ReadSums, is_answered: bool) {
         let mut charges = self.engine.charges(request);
-        charges.enter(partition, spread.map(|spread| (spread, &key)));
+        charges.enter(to.partition, to.key.as_ref().map(|(spread, key)| (*spread, key)));
         charges.add_reads(sums);
         let [of_reads, _] = &*ELSEWHERE;
         let executed = Executed::Statement(of_reads);

@@ -12,6 +12,8 @@ use super::super::owner::carrier::{Asked, unanswered};
 #[cfg(feature = "simulation")]
 use super::super::owner::loopback;
 use super::super::owner::question::Question;
+#[cfg(feature = "simulation")]
+use super::super::owner::tables::{OwnTables, undecodable};
 use super::super::owner::write::OwnerOfWrites;
 use super::super::owner::writes_answer;
 use super::super::part::write::size;
@@ -188,7 +190,14 @@ impl Engine {
         #[cfg(feature = "simulation")]
         if let Some(owners) = &request.owners {
             loopback::count_message();
-            return self.owner_of_writes(owners).execute(&message, charges).await;
+            let tables = OwnTables {
+                snapshot: owners,
+                mask_calls: self.mask_calls,
+            };
+            let bound = BoundWrites::decode(&message, &tables).map_err(undecodable)?;
+            let owner = self.owner_of_writes(owners);
+            let (routed, write) = owner.routed(&bound)?;
+            return owner.apply(&bound, &routed, &write, charges).await;
         }
         let consistency = bound.consistency;
         let Some(carrier) = self.carrier() else {
@@ -216,20 +225,10 @@ impl Engine {
         writes_answer::decode(&answer, charges)
     }
 
-    /// Executes the writes of a message that another machine sent to this one, as the owner of their partitions.
-    ///
-    /// # Errors
-    /// The bytes are no message for this schema, a partition is served elsewhere, or as a write that began here.
-    pub async fn execute_writes(&self, message: &Bytes, charges: &mut Charges) -> Result<Written, Error> {
-        let snapshot = self.catalog.load_full();
-        self.owner_of_writes(&snapshot).execute(message, charges).await
-    }
-
     pub(super) const fn owner_of_writes<'a>(&'a self, snapshot: &'a Snapshot) -> OwnerOfWrites<'a> {
         OwnerOfWrites {
             writes: &self.writes,
             snapshot,
-            mask_calls: self.mask_calls,
             batch_bytes: &self.guardrails.batch_bytes,
             timeuuids: &self.timeuuids,
             call_limits: self.call_limits,
