@@ -64,6 +64,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "token",
             "consistency",
             "roles",
+            "mutant",
         ],
     ),
     ("guardrails", &["command", "types", "schema"]),

@@ -88,6 +88,14 @@ pub enum Mutant {
     /// A backup takes its snapshots while writes go on. The simulation makes no backups: a separate test does
     /// (tests/database/backup.rs).
     SnapshotWithoutLatches,
+    /// A node asks the owner again, though it may have carried out the first question, which must not be done twice.
+    ResendForwarded,
+    /// The owner executes a message that was planned by another definition of its table.
+    ForeignDefinition,
+    /// The owner acknowledges a change of the schema before all nodes have applied it.
+    AnswerBeforeApplied,
+    /// A node that has lost touch with the owner goes on answering.
+    StaleEdge,
 }
 
 impl Mutant {
@@ -128,6 +136,16 @@ impl Mutant {
         Self::OverwriteKeepsElements,
         Self::ViewKeepsOldRow,
         Self::ReplayForgetsViews,
+    ];
+
+    /// The bugs that the simulation of fleets must catch. With the second, an edge that goes takes the locks of its
+    /// conditional write along, while the owner's commit goes on.
+    pub const OF_FLEETS: [Self; 5] = [
+        Self::ResendForwarded,
+        Self::UnlockAtCancel,
+        Self::ForeignDefinition,
+        Self::AnswerBeforeApplied,
+        Self::StaleEdge,
     ];
 
     /// Whether it is made where messages are sent, so that only a run through bytes meets it.

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::messages::{Kind, body_of, not_owner};
 use super::owning::Owning;
+use helenus_base::mutant::{self, Mutant};
 use helenus_engine::engine::{Asked, Carrier, Unanswered};
 use helenus_fleet::fleet::{AnswerSink, Answering, AskError, PeerAddress, PeerName, Question, Transport};
 
@@ -78,7 +79,9 @@ impl Link {
                     self.trouble.notify_one();
                     match failure {
                         Failure::Final(text) => return Err(Unanswered::NotSent(text)),
-                        Failure::Sent(text) if !kind.is_repeatable() => return Err(Unanswered::Sent(text)),
+                        Failure::Sent(text) if !kind.is_repeatable() && !mutant::is_on(Mutant::ResendForwarded) => {
+                            return Err(Unanswered::Sent(text));
+                        }
                         Failure::Sent(text) | Failure::NotSent(text) => why = text,
                     }
                 }

@@ -23,6 +23,8 @@ mod link;
 mod messages;
 mod owning;
 mod role;
+#[cfg(test)]
+mod simulation;
 
 use std::sync::Arc;
 use std::time::Duration;
