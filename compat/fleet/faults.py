@@ -12,6 +12,9 @@ driver are connected to one node each, and go on through every fault:
     schema       a table made through one node is written through every other one at once
 
 A round picks a fault by its seed: the owner or an edge is killed, stopped for 1.7 or 6 seconds, or ended and started again.
+
+At last two nodes of a fleet of their own: the owner is killed. The other one refuses QUORUM, and writes at any level, until the dead node has no
+seats any more; it reads at ONE as soon as it is the owner.
 """
 
 import argparse
@@ -26,13 +29,17 @@ import threading
 import time
 from pathlib import Path
 
-from cassandra import OperationTimedOut, ReadFailure, ReadTimeout, Unavailable, WriteFailure, WriteTimeout
+from cassandra import ConsistencyLevel, OperationTimedOut, ReadFailure, ReadTimeout, Unavailable, WriteFailure, WriteTimeout
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
 from cassandra.connection import ConnectionException
 from cassandra.policies import ConstantReconnectionPolicy, FallthroughRetryPolicy, WhiteListRoundRobinPolicy
+from cassandra.query import SimpleStatement
 
 #: Seconds until the next acknowledged write after a fault of one node: the issue's bound.
 NEXT_WRITE_SECONDS_MAX = 5.0
+
+#: Seconds for which a node keeps its seats after it was heard last.
+SEATED_SECONDS = 10.0
 
 #: Seconds until a node serves.
 READY_SECONDS_MAX = 60
@@ -68,11 +75,12 @@ def free_ports(count):
 class Node:
     """One process of the fleet."""
 
-    def __init__(self, program, number, ports, folder):
-        self.program, self.number, self.folder = program, number, folder
+    def __init__(self, program, number, ports, folder, bucket):
+        self.program, self.number, self.folder, self.bucket = program, number, folder, bucket
         self.address = f"127.0.0.{number}"
         self.cql, self.fleet = ports
         self.process = None
+        self.clusters = []
         #: Where the log of the process that runs begins.
         self.begins = 0
 
@@ -85,7 +93,7 @@ class Node:
         ready.unlink(missing_ok=True)
         log = self.log.open("a")
         self.begins = self.log.stat().st_size
-        command = [self.program, "--data", os.environ["HELENUS_COMPAT_BUCKET"], "--listen", f"{self.address}:{self.cql}"]
+        command = [self.program, "--data", self.bucket, "--listen", f"{self.address}:{self.cql}"]
         command += ["--fleet-listen", f"{self.address}:{self.fleet}", "--node", f"n{self.number}", "--ready-file", str(ready)]
         self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         begun = time.monotonic()
@@ -116,6 +124,7 @@ class Node:
             execution_profiles={EXEC_PROFILE_DEFAULT: profile},
             reconnection_policy=ConstantReconnectionPolicy(0.2, None),
         )
+        self.clusters.append(cluster)
         return cluster.connect()
 
 
@@ -265,8 +274,19 @@ def main():
     random.seed(options.seed)
     chance = random.Random(options.seed)
     print(f"seed {options.seed}, {options.nodes} nodes")
+    bucket = os.environ["HELENUS_COMPAT_BUCKET"]
+    wrong = with_nodes(options, options.nodes, bucket, lambda nodes: play(nodes, options, chance))
+    wrong += with_nodes(options, 2, f"{bucket}-of-two", refuse_levels)
+    for line in wrong[:20]:
+        print(line)
+    print(f"{len(wrong)} wrong")
+    return 1 if wrong else 0
+
+
+def with_nodes(options, count, bucket, course):
+    """Starts nodes, and returns what a course with them finds wrong."""
     with tempfile.TemporaryDirectory() as folder:
-        nodes = [Node(options.program, number, free_ports(2), Path(folder)) for number in range(1, options.nodes + 1)]
+        nodes = [Node(options.program, number, free_ports(2), Path(folder), bucket) for number in range(1, count + 1)]
         # Some drivers assume one port on all nodes.
         cql = nodes[0].cql
         for node in nodes:
@@ -274,15 +294,62 @@ def main():
         try:
             for node in nodes:
                 node.start()
-            wrong = play(nodes, options, chance)
+            return course(nodes)
         finally:
             for node in nodes:
+                for cluster in node.clusters:
+                    cluster.shutdown()
                 if node.process and node.process.poll() is None:
                     node.process.kill()
-        for line in wrong[:20]:
-            print(line)
-        print(f"{len(wrong)} wrong")
-        return 1 if wrong else 0
+
+
+def refuse_levels(nodes):
+    """Kills the owner of two nodes, and asks the other one at each level until QUORUM is met again. Returns what is wrong."""
+    owner = next(node for node in nodes if node.owns())
+    session = next(node for node in nodes if node is not owner).session()
+    session.execute(KEYSPACE)
+    session.execute(TABLES[0])
+    write, read = "INSERT INTO fleet.registers (k, v) VALUES (1, 1)", "SELECT v FROM fleet.registers WHERE k = 1"
+    asked = {
+        "read at QUORUM": SimpleStatement(read, consistency_level=ConsistencyLevel.QUORUM),
+        "write at QUORUM": SimpleStatement(write, consistency_level=ConsistencyLevel.QUORUM),
+        "write at ONE": SimpleStatement(write, consistency_level=ConsistencyLevel.ONE),
+        "read at ONE": SimpleStatement(read, consistency_level=ConsistencyLevel.ONE),
+    }
+    wrong = []
+    for what, statement in asked.items():
+        session.execute(statement)
+    try:
+        session.execute(SimpleStatement(read, consistency_level=ConsistencyLevel.THREE))
+        wrong.append("THREE was met by two nodes")
+    except Unavailable as error:
+        if (error.required_replicas, error.alive_replicas) != (3, 2):
+            wrong.append(f"THREE of two nodes: {error}")
+    owner.signal(signal.SIGKILL)
+    owner.end()
+    killed = time.monotonic()
+    refused, met = {what: [] for what in asked}, {what: [] for what in asked}
+    while time.monotonic() - killed < 2 * SEATED_SECONDS:
+        for what, statement in asked.items():
+            try:
+                session.execute(statement)
+                met[what].append(time.monotonic() - killed)
+            except Unavailable as error:
+                refused[what].append(time.monotonic() - killed)
+                if (error.required_replicas, error.alive_replicas) != (2, 1):
+                    wrong.append(f"{what}: {error}")
+            except (WriteTimeout, ReadTimeout):
+                # It was sent to the node that was killed.
+                pass
+        time.sleep(0.1)
+    for what in asked:
+        first, last = (min(met[what], default=99), max(refused[what], default=0))
+        print(f"one of two nodes is killed: {what}: met after {first:.1f} s, refused until {last:.1f} s")
+        if what == "read at ONE" and (last or first > NEXT_WRITE_SECONDS_MAX):
+            wrong.append(f"{what}: met after {first:.1f} s, refused until {last:.1f} s")
+        if what != "read at ONE" and not SEATED_SECONDS - 2 <= last <= first <= SEATED_SECONDS + 3:
+            wrong.append(f"{what}: refused until {last:.1f} s, met after {first:.1f} s")
+    return wrong
 
 
 def play(nodes, options, chance):

@@ -357,6 +357,19 @@ async fn json_tells_tables_partitions_and_statements() {
     assert_eq!((status.uptime_seconds, status.connections.open), (90, 1));
     assert!(status.commits.groups.count > 20 && status.commits.batches >= status.commits.groups.count);
     assert_eq!(status.host_id, server.database().engine().node().host_id.to_string());
+    let [node] = status.nodes.as_slice() else {
+        panic!("{:?}", status.nodes);
+    };
+    assert_eq!(
+        (&node.host_id, node.name.as_str(), node.state.as_str(), node.owner),
+        (&status.host_id, server.address().to_string().as_str(), "up", true)
+    );
+    assert_eq!(
+        (node.native_port, node.fleet_address.as_deref()),
+        (server.address().port(), None)
+    );
+    assert_eq!(node.native_address, server.address().ip().to_string());
+    assert!(node.since_ms.is_some() && !node.data_center.is_empty() && !node.rack.is_empty());
     let tables: Tables = get_json(admin, "/api/tables");
     let table: &Table = tables.tables.iter().find(|table| table.keyspace == "ks").unwrap();
     assert_eq!((table.table.as_str(), table.rows, table.partitions), ("t", 20, 1));

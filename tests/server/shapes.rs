@@ -76,6 +76,20 @@ pub(crate) struct Commits {
 }
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) host_id: String,
+    pub(crate) native_address: String,
+    pub(crate) native_port: u16,
+    pub(crate) fleet_address: Option<String>,
+    pub(crate) data_center: String,
+    pub(crate) rack: String,
+    pub(crate) state: String,
+    pub(crate) owner: bool,
+    pub(crate) since_ms: Option<i64>,
+}
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Status {
     pub(crate) version: String,
     pub(crate) cluster_name: String,
@@ -96,6 +110,7 @@ pub(crate) struct Status {
     pub(crate) rows: u64,
     pub(crate) connections: Connections,
     pub(crate) row_cache: RowCache,
+    pub(crate) nodes: Vec<Node>,
     pub(crate) memory: Vec<MemoryHolder>,
     pub(crate) commits: Commits,
     pub(crate) statements: Statements,

@@ -1,7 +1,7 @@
 //! What an edge knows of the owner: the catalog that it has applied, the nodes, and until when it may answer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -10,14 +10,16 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::link::Link;
+use super::living::end_of_arc;
 use super::messages::{
-    Follow, Followed, Kind, KnownNode, Node, decode_followed, decode_response, encode_follow, encode_request,
+    Follow, Followed, Kind, KnownNode, LastKnown, Node, decode_followed, decode_response, encode_follow, encode_request,
 };
 use crate::assembly::opening::RunError;
 use crate::server::{Events, Relay, RelayedRequest};
 use helenus_base::clock::Clock;
 use helenus_base::mutant::{self, Mutant};
 use helenus_cql::cql::Database;
+use helenus_engine::engine::shown::ClusterNode;
 use helenus_engine::engine::{CatalogRecords, Unanswered, changed_records};
 use helenus_fleet::fleet::PeerName;
 use helenus_fleet::fleet::right::RIGHT;
@@ -55,6 +57,17 @@ struct Applied {
     nodes: Vec<KnownNode>,
 }
 
+/// What an owner has told of the nodes.
+#[derive(Default)]
+struct Told {
+    /// In order of their names.
+    nodes: Vec<KnownNode>,
+    /// `None` means that none has told anything.
+    owner: Option<String>,
+    /// When.
+    at: Duration,
+}
+
 /// An edge that follows.
 pub(super) struct Following {
     link: Arc<Link>,
@@ -66,8 +79,8 @@ pub(super) struct Following {
     database: OnceLock<Arc<Database>>,
     events: OnceLock<Arc<Events>>,
     applied: tokio::sync::Mutex<Applied>,
-    /// The names of the nodes that are up, in order.
-    up: Mutex<Vec<PeerName>>,
+    /// The nodes, as the owner has told them last.
+    told: Mutex<Told>,
     /// Until when it may answer, µs of the clock's time through sleep.
     right_until_micros: AtomicU64,
     /// Told when something was applied.
@@ -85,7 +98,7 @@ impl Following {
             database: OnceLock::new(),
             events: OnceLock::new(),
             applied: tokio::sync::Mutex::default(),
-            up: Mutex::default(),
+            told: Mutex::default(),
             right_until_micros: AtomicU64::new(0),
             steps: watch::Sender::new(0),
             is_ended: AtomicBool::new(false),
@@ -118,7 +131,7 @@ impl Following {
             incarnation: self.incarnation,
             reign: 0,
             number: 0,
-            known: Vec::new(),
+            last: LastKnown::default(),
         };
         let answer = self.link.ask(Kind::Follow, encode_follow(&follow), START_WITHIN).await;
         let answer = answer.map_err(|error| RunError::NoOwner(error.to_string()))?;
@@ -163,7 +176,7 @@ impl Following {
             incarnation: self.incarnation,
             reign: applied.reign,
             number: applied.number,
-            known: applied.nodes.clone(),
+            last: self.last_known(),
         };
         let sent = self.clock.through_sleep();
         let answer = self.link.ask(Kind::Follow, encode_follow(&follow), ASK_WITHIN).await;
@@ -171,7 +184,7 @@ impl Following {
         let unreadable = || "the owner's answer cannot be read".to_owned();
         let (followed, changes) = decode_followed(answer).ok_or_else(unreadable)?;
         self.apply(&mut applied, &followed, changes).await?;
-        self.show(&mut applied, followed.nodes);
+        self.show(&mut applied, followed.nodes, followed.owner);
         applied.reign = followed.reign;
         applied.number = followed.number;
         drop(applied);
@@ -210,18 +223,25 @@ impl Following {
     }
 
     /// Shows clients the nodes, and tells them what has changed.
-    fn show(&self, applied: &mut Applied, mut nodes: Vec<KnownNode>) {
+    fn show(&self, applied: &mut Applied, mut nodes: Vec<KnownNode>, owner: String) {
         nodes.sort_by(|a, b| a.node.name.cmp(&b.node.name));
         let own = self.name();
-        let known = nodes.iter().any(|known| known.node.name == own);
-        if nodes == applied.nodes || !known {
+        if !nodes.iter().any(|known| known.node.name == own) {
             return;
         }
-        let up = nodes.iter().filter(|known| known.is_up);
-        let up = up.map(|known| PeerName::from(known.node.name.clone())).collect();
-        *self.up.lock().unwrap_or_else(PoisonError::into_inner) = up;
+        let told = Told {
+            nodes: nodes.clone(),
+            owner: Some(owner),
+            at: self.clock.through_sleep(),
+        };
+        let owner = told.owner.clone();
+        let before = std::mem::replace(&mut *self.told(), told);
+        if nodes == applied.nodes && owner == before.owner {
+            return;
+        }
         let Some(database) = self.database.get() else { return };
         let engine = database.engine();
+        engine.set_fleet(nodes.iter().map(|known| shown(known, owner.as_deref())).collect());
         let mut ring = engine.node().clone();
         ring.peers.clear();
         for (place, known) in nodes.iter().enumerate() {
@@ -250,12 +270,30 @@ impl Following {
         }
     }
 
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it knows of the nodes from the owner that has answered last.
+    pub(super) fn last_known(&self) -> LastKnown {
+        let told = self.told();
+        let silent = self.clock.through_sleep().saturating_sub(told.at);
+        LastKnown {
+            nodes: told.nodes.clone(),
+            owner: told.owner.clone(),
+            silent_millis: u64::try_from(silent.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
     /// How long this node lets others try first to take a lease that is over. `holder` had it.
     pub(super) fn turn(&self, holder: Option<&str>) -> Duration {
-        let nodes = self.up.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let told = self.told();
+        let up = told.nodes.iter().filter(|known| known.is_up);
+        let up: Vec<PeerName> = up.map(|known| PeerName::from(known.node.name.clone())).collect();
+        drop(told);
         let turn = Turn::of(
             &PeerName::from(self.name()),
-            &nodes,
+            &up,
             holder.map(PeerName::from).as_ref(),
             None,
         );
@@ -276,11 +314,20 @@ impl Following {
     }
 }
 
-/// The token of a node: the end of its arc of the ring, of as many equal ones as there are nodes.
-fn end_of_arc(place: usize, nodes: usize) -> i64 {
-    let (place, nodes) = (place as u128, nodes.max(1) as u128);
-    let behind = ((place + 1) << 64) / nodes;
-    i64::MIN.wrapping_add_unsigned(u64::try_from(behind - 1).unwrap_or(u64::MAX))
+/// A node, as people see it.
+fn shown(known: &KnownNode, owner: Option<&str>) -> ClusterNode {
+    let node = &known.node;
+    ClusterNode {
+        name: node.name.clone(),
+        host_id: node.host_id,
+        address: node.address,
+        fleet_address: Some(node.fleet_address.clone()),
+        data_center: node.data_center.clone(),
+        rack: node.rack.clone(),
+        is_up: known.is_up,
+        is_owner: owner == Some(node.name.as_str()),
+        since_millis: Some(known.since_millis),
+    }
 }
 
 /// 16 bytes of hexadecimal digits.

@@ -104,6 +104,10 @@ pub(in crate::assembly) struct Node {
 pub(super) struct KnownNode {
     pub(super) node: Node,
     pub(super) is_up: bool,
+    /// Whether it has seats in replica sets: it is up, or was so lately.
+    pub(super) has_seats: bool,
+    /// Since when it is up or down, by the owner's clock, milliseconds since 1970-01-01 UTC.
+    pub(super) since_millis: i64,
 }
 
 /// The question of a follower.
@@ -118,7 +122,17 @@ pub(super) struct Follow {
     /// The number of that catalog.
     pub(super) number: u64,
     /// The nodes that it knows, for an owner that has just begun.
-    pub(super) known: Vec<KnownNode>,
+    pub(super) last: LastKnown,
+}
+
+/// What an edge knows of the nodes from the owner that answered it last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LastKnown {
+    pub(super) nodes: Vec<KnownNode>,
+    /// The name of that owner. `None` means that none has answered.
+    pub(super) owner: Option<String>,
+    /// How long ago that was.
+    pub(super) silent_millis: u64,
 }
 
 /// The answer to a follower.
@@ -133,6 +147,8 @@ pub(super) struct Followed {
     /// The secret of paging states, in hexadecimal digits.
     pub(super) paging_key: String,
     pub(super) nodes: Vec<KnownNode>,
+    /// The owner's name.
+    pub(super) owner: String,
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -284,10 +300,16 @@ mod tests {
             incarnation: 9,
             reign: 3,
             number: 4,
-            known: vec![KnownNode {
-                node: node(),
-                is_up: true,
-            }],
+            last: LastKnown {
+                nodes: vec![KnownNode {
+                    node: node(),
+                    is_up: true,
+                    has_seats: true,
+                    since_millis: 5,
+                }],
+                owner: Some("a".to_owned()),
+                silent_millis: 6,
+            },
         };
         assert_eq!(decode_follow(encode_follow(&follow)), Some(follow));
         let followed = Followed {
@@ -297,6 +319,7 @@ mod tests {
             is_whole: true,
             paging_key: "00".to_owned(),
             nodes: Vec::new(),
+            owner: "a".to_owned(),
         };
         let change = |value: Option<&[u8]>| Change {
             key: b"k".to_vec(),

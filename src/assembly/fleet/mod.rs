@@ -5,6 +5,7 @@
 //! role       opens the stores if nobody has the lease, or follows whoever has it; again when that changes
 //! owning     what the owner answers: messages of commands, relayed requests, followers
 //! following  what an edge knows: the catalog that it has applied, and until when it may answer
+//! living     which nodes are up, and which have seats in replica sets
 //! link       asks the owner, wherever it is now: waits for one, and sends again only what may be
 //! messages   the bytes between them
 //! ```
@@ -16,10 +17,14 @@
 //! have passed since its last answer to that edge. A new owner waits as long after it has begun. So a statement that
 //! begins after the acknowledgement sees the change, on every node.
 //!
+//! **Levels** are judged by the owner, by the nodes that have seats and are up (`living`): every command and every relayed request comes
+//! to it, and while there is no owner nobody knows better.
+//!
 //! Deliberately absent: what a lease is, and who gets it (`storage::bucket`).
 
 mod following;
 mod link;
+mod living;
 mod messages;
 mod owning;
 mod role;
@@ -49,7 +54,7 @@ use crate::server::identity::IdentityError;
 use crate::server::{Events, Relay};
 
 /// The version of the messages between nodes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A node of a fleet, before it serves clients.
 pub(super) struct Fleet {

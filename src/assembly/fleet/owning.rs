@@ -1,6 +1,6 @@
 //! The owner's side: it answers commands, carries out requests, and tells followers what has changed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,8 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::watch;
 
+use super::living::{self, Nodes, Now};
 use super::messages::{
-    Follow, Followed, Kind, KnownNode, decode_follow, decode_request, done, encode_followed, encode_response, not_owner,
+    Follow, Followed, Kind, LastKnown, decode_follow, decode_request, done, encode_followed, encode_response, not_owner,
 };
 use crate::server::{Events, Requests};
 use helenus_base::clock::Clock;
@@ -24,21 +25,8 @@ use helenus_types::wire::response::Body;
 /// How long a question of a follower that knows everything is kept.
 const HOLD: Duration = Duration::from_millis(150);
 
-/// How long after its last question a node counts as up.
-const UP: Duration = Duration::from_secs(2);
-
-/// How long a node that is down stays in the list.
-const FORGOTTEN: Duration = Duration::from_secs(600);
-
 /// States of the catalog that are kept to tell followers only what has changed.
 const STATES_MAX: usize = 4;
-
-/// A node that follows.
-struct Follower {
-    known: KnownNode,
-    /// When it asked last.
-    asked: Duration,
-}
 
 /// The owner's side of a node.
 pub(super) struct Owning {
@@ -50,7 +38,9 @@ pub(super) struct Owning {
     clock: Clock,
     /// Whom it has told of which catalog.
     rights: Mutex<right::Owner>,
-    followers: Mutex<BTreeMap<String, Follower>>,
+    /// The name of this node.
+    name: String,
+    followers: Mutex<Nodes>,
     /// Told when a follower has asked.
     asked: watch::Sender<()>,
     states: tokio::sync::Mutex<VecDeque<(u64, Arc<CatalogRecords>)>>,
@@ -67,11 +57,22 @@ impl Owning {
             events: Arc::default(),
             reign,
             clock,
+            name: String::new(),
             followers: Mutex::default(),
             asked: watch::Sender::new(()),
             states: tokio::sync::Mutex::default(),
             is_ended: AtomicBool::new(false),
         }
+    }
+
+    /// Begins with the name of this node and with what it knows, as an edge, from the owner before.
+    pub(super) fn succeeding(mut self, name: String, last: &LastKnown) -> Self {
+        self.name = name;
+        let mut followers = self.followers();
+        followers.remember(last, self.now());
+        self.judge_by(&mut followers);
+        drop(followers);
+        self
     }
 
     pub(super) const fn database(&self) -> &Arc<Database> {
@@ -129,7 +130,7 @@ impl Owning {
         self.database.roles().map_or(0, |roles| roles.version())
     }
 
-    fn followers(&self) -> MutexGuard<'_, BTreeMap<String, Follower>> {
+    fn followers(&self) -> MutexGuard<'_, Nodes> {
         self.followers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -185,49 +186,40 @@ impl Owning {
             roles: self.roles(),
             is_whole,
             paging_key: key.iter().map(|byte| format!("{byte:02x}")).collect(),
-            nodes: self.nodes(),
+            nodes: self.followers().list(),
+            owner: self.name.clone(),
         };
         Ok(encode_followed(&followed, &records))
     }
 
+    fn now(&self) -> Now {
+        Now {
+            through_sleep: self.clock.through_sleep(),
+            wall_millis: self.clock.wall_micros().div_euclid(1000),
+        }
+    }
+
     /// Notes that a follower has asked.
     fn note(&self, follow: &Follow) {
-        let now = self.clock.through_sleep();
+        let now = self.now();
         let mut followers = self.followers();
-        for known in &follow.known {
-            // As an edge of an earlier owner knew it. It is down until it asks.
-            let follower = followers.entry(known.node.name.clone());
-            follower.or_insert_with(|| Follower {
-                known: KnownNode {
-                    is_up: false,
-                    ..known.clone()
-                },
-                asked: now,
-            });
+        // What it knows from this owner is no news, and may be what was forgotten meanwhile.
+        if follow.reign != self.reign {
+            followers.remember(&follow.last, now);
         }
         if let Some(node) = &follow.node {
-            let follower = Follower {
-                known: KnownNode {
-                    node: node.clone(),
-                    is_up: true,
-                },
-                asked: now,
-            };
-            followers.insert(node.name.clone(), follower);
+            followers.asked(node, now);
         }
-        followers.retain(|_, follower| {
-            follower.known.is_up &= now.saturating_sub(follower.asked) < UP;
-            now.saturating_sub(follower.asked) < FORGOTTEN
-        });
+        self.judge_by(&mut followers);
         drop(followers);
         self.asked.send_replace(());
     }
 
-    fn nodes(&self) -> Vec<KnownNode> {
-        self.followers()
-            .values()
-            .map(|follower| follower.known.clone())
-            .collect()
+    /// Follows the time, and judges levels by the nodes of now.
+    fn judge_by(&self, followers: &mut Nodes) {
+        followers.pass(self.now());
+        let seats = living::seats(&followers.list(), &self.name);
+        self.database.engine().nodes().set_seats(seats);
     }
 
     /// The number of the catalog, and what has changed since an earlier one, or all records.

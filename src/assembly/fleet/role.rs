@@ -191,7 +191,9 @@ impl Course {
         let requests = requests.with_charge_payload(config.charge_payload);
         // Distinguishes this reign from all others.
         let reign = self.random.u64(1..);
-        let owning = Arc::new(Owning::new(Arc::clone(&database), requests, reign, clock));
+        let owning = Owning::new(Arc::clone(&database), requests, reign, clock);
+        let owning = owning.succeeding(self.following.name(), &self.following.last_known());
+        let owning = Arc::new(owning);
         jobs::spawn(&config, &database, None);
         tracing::info!("this node owns the stores");
         self.link.set(Some(At::Here(Arc::clone(&owning))));

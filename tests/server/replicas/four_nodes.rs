@@ -59,6 +59,9 @@ async fn each_of(count: u8) {
             assert_eq!(own_tokens.len(), 4);
             all_tokens.extend(own_tokens);
             ids.push(local[3].clone().unwrap());
+            let nodes = rows(&mut client, "SELECT host_id, state FROM system_cosmos.nodes").await;
+            assert_eq!(nodes.len(), usize::from(count));
+            assert!(nodes.contains(&vec![local[3].clone(), Some(b"up".to_vec())]));
             for (text, ports) in [
                 ("SELECT peer, host_id, tokens FROM system.peers", false),
                 (

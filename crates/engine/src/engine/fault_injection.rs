@@ -1,11 +1,16 @@
 //! Effects of a fault plan on statements, and consistency levels when replicas are down.
 //!
-//! Nothing here runs while [`Nodes::is_quiet`]: then every replica is alive, none lags, and any level is met.
+//! Nothing here runs while [`Nodes::is_quiet_at`]: then every replica is alive, none lags, and the level is met.
 //!
 //! A read: the living replicas are counted; the plan's decision is applied (wait, split, refuse); the replicas are
 //! counted again, since a node may have died meanwhile. At ONE a lagging follower may return an earlier state. A write
 //! is treated the same, with one more count right before the commit ([`admit_writes`]). A timeout after applying is
 //! returned after the write is done.
+//!
+//! In a fleet the owner of the partitions judges levels, for all nodes and here alone, by the nodes that have seats
+//! ([`crate::partition::Seats`]). It counts those that are up before a condition is read and again before the commit. A node that
+//! asks it has an older list, and none that changes while there is no owner. So a request that waited for a new owner
+//! is judged by what that one knows.
 //!
 //! Reads that use an index see a replica without lag. The index may be newer than the state that a lagging replica
 //! shows.
@@ -23,7 +28,7 @@ use crate::engine::terms::write::{Routed, WriteRequest};
 use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
 use crate::partition::nodes::Ordered;
 use crate::partition::replicas::{needed_to_read, needed_to_write};
-use crate::partition::{MapError, Nodes, PhysicalPartition, Placed, ReadView, Shortage, TablePartitions};
+use crate::partition::{MapError, Nodes, PhysicalPartition, Placed, ReadView, ReplicaSet, Shortage, TablePartitions};
 use crate::throughput::activity_id;
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::{Partitions, Read};
@@ -66,20 +71,47 @@ fn places<'a>(modifications: &[Routed<'a>]) -> Vec<Place<'a>> {
     places
 }
 
-/// Checks that enough replicas are alive for a write. One load while no plan is active.
+/// The replica sets of the rows that modifications write.
+fn sets_to_write(nodes: &Nodes, modifications: &[Routed<'_>]) -> Vec<ReplicaSet> {
+    // Server tables stored as users' tables are exempt from faults.
+    let Some(seats) = nodes.seats() else {
+        let places = places(modifications).into_iter();
+        let of_users = places.filter(|place| !system::is_name(place.keyspace));
+        return of_users.map(|place| nodes.replicas(&place)).collect();
+    };
+    let of_users = modifications.iter();
+    let of_users = of_users.filter(|routed| !system::is_name(&routed.modification.table.keyspace));
+    let sets = of_users.flat_map(|routed| {
+        let keys = routed.modification.partition_keys.iter();
+        keys.map(|key| seats.set_of(routed.partitions.token(key).value()))
+    });
+    sets.collect()
+}
+
+/// The replica sets of the rows that a read wants; `places` are the physical partitions that it concerns.
+fn sets_to_read(nodes: &Nodes, places: &[Place<'_>], select: &Read, partitions: &TablePartitions) -> Vec<ReplicaSet> {
+    match (nodes.seats(), &select.partitions) {
+        (None, _) => places.iter().map(|place| nodes.replicas(place)).collect(),
+        (Some(seats), Partitions::Keys(keys)) => {
+            let sets = keys.iter().map(|key| seats.set_of(partitions.token(key).value()));
+            sets.collect()
+        }
+        (Some(seats), Partitions::Ring(span)) => {
+            let sets = span.iter().flat_map(|span| seats.sets_of(span.lower(), span.upper()));
+            sets.collect()
+        }
+    }
+}
+
+/// Checks that enough replicas are alive for a write. One load while all are.
 ///
 /// # Errors
 /// [`Error::Unavailable`].
 pub(super) fn admit_writes(nodes: &Nodes, modifications: &[Routed<'_>], request: &WriteRequest) -> Result<(), Error> {
-    if nodes.is_quiet() {
+    if nodes.is_quiet_at(request.consistency) {
         return Ok(());
     }
-    for place in places(modifications) {
-        // Server tables stored as users' tables are exempt from faults.
-        if system::is_name(place.keyspace) {
-            continue;
-        }
-        let set = nodes.replicas(&place);
+    for set in sets_to_write(nodes, modifications) {
         match request.write_kind {
             WriteKind::Cas => set.admit_conditional(request.serial_consistency, request.consistency)?,
             WriteKind::Simple
@@ -152,9 +184,8 @@ impl FaultInjector<'_> {
             }
         }
         let admit = || {
-            places
-                .iter()
-                .try_for_each(|place| self.nodes.replicas(place).admit(consistency))
+            let sets = sets_to_read(self.nodes, &places, select, partitions);
+            sets.iter().try_for_each(|set| set.admit(consistency))
         };
         let Some(first) = places.first() else {
             return Ok(ReadView::default());
@@ -263,10 +294,15 @@ impl FaultInjector<'_> {
         if self.nodes.is_quiet() {
             return Ok(());
         }
-        for partition in partitions.all() {
-            self.nodes.replicas(&place(table, partition)).admit(Consistency::All)?;
-        }
-        Ok(())
+        let sets: Vec<ReplicaSet> = match self.nodes.seats() {
+            None => {
+                let all = partitions.all().iter();
+                all.map(|partition| self.nodes.replicas(&place(table, partition)))
+                    .collect()
+            }
+            Some(seats) => seats.sets_of(i64::MIN, i64::MAX).collect(),
+        };
+        Ok(sets.iter().try_for_each(|set| set.admit(Consistency::All))?)
     }
 
     /// The error with which the plan ends a request before any work.

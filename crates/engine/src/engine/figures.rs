@@ -1,8 +1,10 @@
 //! The figures of the services, for the module `views`: each method gathers one kind at one moment.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
 
 use super::admission::shown::{budget_of, throughput};
 use super::catalog::Catalog;
@@ -12,10 +14,11 @@ use super::ledger::Ledger;
 use super::logical::{LogicalPartitions, printed_key};
 use super::snapshot::Snapshot;
 use crate::engine::shown::{
-    AccessLatency, AccountShown, HotKey, IndexBuild, LargePartition, LoggedRequest, Replica as ShownReplica,
-    ReplicaLag, ThrottleShown, ThroughputShown,
+    AccessLatency, AccountShown, ClusterNode, HotKey, IndexBuild, LargePartition, LoggedRequest,
+    Replica as ShownReplica, ReplicaLag, ThrottleShown, ThroughputShown,
 };
-use crate::partition::{Nodes, Stores};
+use crate::partition::nodes::Up;
+use crate::partition::{Nodes, PhysicalPartition, Seat, Stores};
 use crate::throughput::{PartitionRef, RequestUnits};
 use helenus_base::clock::Clock;
 use helenus_base::metrics::{Access, Statements};
@@ -38,6 +41,8 @@ pub struct Figures<'a> {
     pub(super) nodes: &'a Nodes,
     /// The virtual nodes, each as its clients see it.
     pub(super) seen: &'a [NodeInfo],
+    /// The nodes of the fleet.
+    pub(super) fleet: &'a ArcSwapOption<Vec<ClusterNode>>,
     pub(super) clock: &'a Clock,
 }
 
@@ -154,7 +159,7 @@ impl<'a> Figures<'a> {
                     epoch: partition.epoch,
                     store: partition.store_id.0,
                     replicas: self.nodes.set_size(),
-                    replicas_alive: self.nodes.replicas(&place(table, partition)).alive(),
+                    replicas_alive: self.alive(table, partition),
                     bytes: estimate.bytes,
                     rows: estimate.rows,
                     is_exact: estimate.is_exact,
@@ -299,6 +304,11 @@ impl<'a> Figures<'a> {
                     continue;
                 };
                 for partition in partitions.all() {
+                    let seated = self.seated(table, partition);
+                    if !seated.is_empty() {
+                        shown.extend(seated);
+                        continue;
+                    }
                     let set = self.nodes.shown(&place(table, partition));
                     shown.extend(set.replicas.iter().zip(0..).map(|(replica, number)| ShownReplica {
                         keyspace: table.keyspace.clone(),
@@ -323,9 +333,73 @@ impl<'a> Figures<'a> {
         shown
     }
 
+    /// How many replicas of a physical partition are alive: of several sets those of the set with the fewest.
+    fn alive(&self, table: &Table, partition: &PhysicalPartition) -> u32 {
+        let seats = self.nodes.seats();
+        let of_fleet = seats.as_ref().and_then(|seats| {
+            let sets = seats.sets_of(partition.span.lower(), partition.span.upper());
+            sets.map(|set| set.alive()).min()
+        });
+        of_fleet.unwrap_or_else(|| self.nodes.replicas(&place(table, partition)).alive())
+    }
+
+    /// The replicas of a physical partition on several nodes of a fleet: those of its first token. The owner writes, and the others have
+    /// a seat each.
+    fn seated(&self, table: &Table, partition: &PhysicalPartition) -> Vec<ShownReplica> {
+        let Some(seats) = self.nodes.seats() else {
+            return Vec::new();
+        };
+        let of_set = seats.seats_of(partition.span.lower()).zip(0..);
+        let replica = |(seat, number): (&Seat, i32)| ShownReplica {
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+            partition: partition.id.0,
+            number,
+            node: seat.address,
+            is_writer: seat.is_owner,
+            is_up: seat.is_up,
+            lease_epoch: 0,
+            lag: None,
+        };
+        of_set.map(replica).collect()
+    }
+
+    /// The nodes of the cluster, by name: those of the fleet, else this one or its virtual nodes.
+    #[must_use]
+    pub fn cluster(&self) -> Vec<ClusterNode> {
+        if let Some(fleet) = self.fleet.load_full() {
+            return fleet.to_vec();
+        }
+        let up = *self.nodes.up().borrow();
+        let mut nodes: Vec<ClusterNode> = self
+            .seen
+            .iter()
+            .enumerate()
+            .map(|(place, node)| alone(place, node, up))
+            .collect();
+        nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        nodes
+    }
+
     /// The address of a virtual node, from 0.
     fn node_address(&self, node: usize) -> IpAddr {
         let seen = self.seen.get(node).or_else(|| self.seen.first());
         seen.map_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), |node| node.native_address)
+    }
+}
+
+/// A node of a server that is in no fleet, by its number, from 0.
+fn alone(place: usize, node: &NodeInfo, up: Up) -> ClusterNode {
+    let address = SocketAddr::new(node.native_address, node.native_port);
+    ClusterNode {
+        name: address.to_string(),
+        host_id: node.host_id,
+        address,
+        fleet_address: None,
+        data_center: node.data_center.clone(),
+        rack: node.rack.clone(),
+        is_up: up.is_up(place),
+        is_owner: true,
+        since_millis: Some(i64::from(node.generation) * 1000).filter(|_| up.is_up(place)),
     }
 }

@@ -218,7 +218,7 @@ pub(super) async fn admit_read(
     partitions: &TablePartitions,
     resume: Option<&Position>,
 ) -> Result<ReadView, Error> {
-    let view = if gates.nodes.is_quiet() {
+    let view = if gates.nodes.is_quiet_at(request.consistency()) {
         ReadView::default()
     } else {
         // Boxed, since it is rare and would make every request's future larger.
@@ -243,7 +243,7 @@ pub(super) async fn admit_write(
     if gates.is_disk_short {
         keep_reserve(routed, write)?;
     }
-    let planned_failure = if gates.nodes.is_quiet() {
+    let planned_failure = if gates.nodes.is_quiet_at(write.consistency) {
         None
     } else {
         Box::pin(disturbance(gates).inject_write_fault(request, routed, write)).await?

@@ -39,6 +39,7 @@ use super::receipt::{ChargeReceipt, Ended, Executed};
 use super::upkeep::Upkeep;
 use super::virtual_tables::VirtualTables;
 use super::write::WriteServices;
+use crate::engine::shown::ClusterNode;
 use crate::engine::snapshot::Snapshot;
 use crate::engine::terms::request::{Request, Terms};
 use crate::partition::{Nodes, Stores};
@@ -97,6 +98,8 @@ pub struct Engine {
     moments: Moments,
     /// The nodes as they are now, if they come and go. `None` means that they are as at the start.
     ring: ArcSwapOption<NodeInfo>,
+    /// The nodes of the fleet, for people. `None` means that it is none.
+    fleet: ArcSwapOption<Vec<ClusterNode>>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -257,6 +260,7 @@ impl Engine {
             logical: &self.writes.logical,
             nodes: &self.nodes,
             seen: &self.seen,
+            fleet: &self.fleet,
             clock: &self.clock,
         }
     }
@@ -314,6 +318,11 @@ impl Engine {
     /// Shows clients these nodes from now on: this one, with its tokens of now, and its peers.
     pub fn set_ring(&self, ring: NodeInfo) {
         self.ring.store(Some(Arc::new(ring)));
+    }
+
+    /// Shows people these nodes of a fleet from now on.
+    pub fn set_fleet(&self, nodes: Vec<ClusterNode>) {
+        self.fleet.store(Some(Arc::new(nodes)));
     }
 
     /// The node that a client sees as its own, with its peers of now. `node` is the virtual node, from 0.

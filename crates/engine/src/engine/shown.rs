@@ -50,6 +50,29 @@ pub struct Replica {
     pub lag: Option<ReplicaLag>,
 }
 
+/// A node of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterNode {
+    /// Its name in a fleet; otherwise the address of its clients.
+    pub name: String,
+    /// Its id. Nil means that it is not known yet.
+    pub host_id: Uuid,
+    /// Where clients connect.
+    pub address: SocketAddr,
+    /// Where other nodes of the fleet connect. `None` means that it is in no fleet.
+    pub fleet_address: Option<String>,
+    /// Its data center.
+    pub data_center: String,
+    /// Its rack.
+    pub rack: String,
+    /// Whether it is up.
+    pub is_up: bool,
+    /// Whether it owns the stores.
+    pub is_owner: bool,
+    /// Since when it is up or down, milliseconds since 1970-01-01 UTC.
+    pub since_millis: Option<i64>,
+}
+
 /// How far a replica may lag; a `None` sets no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaLag {

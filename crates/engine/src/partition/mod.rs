@@ -8,7 +8,7 @@
 //! partition's range cannot be seen.
 //!
 //! The replica set decides whether a consistency level can be met ([`replicas`]); [`nodes`] and [`faults`] report which
-//! replicas are alive and which faults are planned. A write whose outcome depends on stored rows takes the lock
+//! replicas are alive and which faults are planned, and [`seats`] which nodes of a fleet are. A write whose outcome depends on stored rows takes the lock
 //! of its partition key ([`key_locks`]). Every write holds the partition's latch ([`latch`]), so that the partition can
 //! be moved to another of the open stores ([`stores`]). Until then it lies in its home ([`homes`]). Use is measured in bounded memory: which logical partitions may
 //! be large ([`gauges`]), which keys are hot ([`hot`]), and the load of each physical partition ([`load`]). This module
@@ -38,6 +38,7 @@ pub mod replicas;
 pub mod ring;
 pub mod rows;
 pub mod salvage;
+pub mod seats;
 pub mod stores;
 pub mod view;
 
@@ -55,5 +56,6 @@ pub use placed::{Owner, Placed};
 pub use replicas::{ReplicaSet, Shortage};
 pub use ring::{MapError, PARTITIONS_MAX, PartitionMap, PhysicalPartition, PhysicalPartitionId, Placement, StoreId};
 pub use rows::{Ahead, Found, LogicalPartition, Passed, Prefix, RowKey, RowRange};
+pub use seats::{Seat, Seats};
 pub use stores::Stores;
 pub use view::ReadView;

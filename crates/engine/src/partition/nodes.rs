@@ -18,6 +18,9 @@
 //! A follower on a lagging node reads as of the oldest one within its bound: it misses only commits acknowledged in the
 //! last `ms`, or the last `commits` ones. Without a lag every replica reads the current rows.
 //!
+//! **A fleet.** Where several servers share one bucket the nodes are real, and their owner says which of them have seats
+//! and are up ([`Nodes::set_seats`]). Sets are then those of the seats ([`Seats`]), and no plan is active.
+//!
 //! Deliberately absent: network latency. A node that comes up again is immediately up to date, and a schema change
 //! reaches every node at once.
 
@@ -25,9 +28,10 @@ mod lag;
 mod spread;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -37,7 +41,9 @@ use self::spread::Spread;
 pub use self::spread::tokens;
 use super::faults::{Action, Course, Decision, Fault, Moment, Place, Plan, PlanError, Subject};
 use super::replicas::ReplicaSet;
+use super::seats::Seats;
 use helenus_base::clock::Clock;
+use helenus_types::consistency::Consistency;
 
 /// Most nodes of a server.
 pub const NODES_MAX: usize = 6;
@@ -115,6 +121,8 @@ pub struct Nodes {
     disturbed: AtomicBool,
     lagging: AtomicBool,
     state: Mutex<State>,
+    /// The nodes of a fleet. `None` means that the nodes are virtual.
+    seats: ArcSwapOption<Seats>,
     up: watch::Sender<Up>,
     /// The number of the active plan; a change ends the wait of delayed requests.
     plan: watch::Sender<u64>,
@@ -185,6 +193,7 @@ impl Nodes {
                 leases: [first; NODES_MAX],
                 kept: Vec::new(),
             }),
+            seats: ArcSwapOption::empty(),
             up: watch::Sender::new(Up::ALL),
             plan: watch::Sender::new(0),
         }
@@ -199,13 +208,42 @@ impl Nodes {
     /// How many replicas a set has.
     #[must_use]
     pub fn set_size(&self) -> u32 {
-        self.spread.set(|_| true).count()
+        let seats = self.seats.load();
+        let of_spread = || self.spread.set(|_| true).count();
+        seats.as_ref().map_or_else(of_spread, |seats| seats.set_size())
     }
 
-    /// Whether no plan is active, so that requests skip the checks. A new plan applies to requests that begin after it.
+    /// Whether no plan is active and no node of a fleet is down, so that requests skip the checks. A change applies to
+    /// requests that begin after it.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         !self.disturbed.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request at a level skips the checks. THREE is the one level that a whole set of two cannot meet.
+    #[must_use]
+    pub fn is_quiet_at(&self, level: Consistency) -> bool {
+        self.is_quiet() && (level != Consistency::Three || self.set_size() >= 3)
+    }
+
+    /// Judges levels by these nodes of a fleet from now on.
+    pub fn set_seats(&self, seats: Seats) {
+        if self.seats.load().as_deref() == Some(&seats) {
+            return;
+        }
+        // Under the lock, as a plan is set.
+        let state = self.locked();
+        let is_whole = seats.is_whole();
+        self.seats.store(Some(Arc::new(seats)));
+        let is_planned = !state.course.plan().faults.is_empty();
+        self.disturbed.store(is_planned || !is_whole, Ordering::SeqCst);
+        drop(state);
+    }
+
+    /// The nodes of the fleet. `None` means that the nodes are virtual.
+    #[must_use]
+    pub fn seats(&self) -> Option<Arc<Seats>> {
+        self.seats.load_full()
     }
 
     /// Replaces the active plan; the new one starts from its beginning.
@@ -235,7 +273,8 @@ impl Nodes {
             state.kept.clear();
         }
         self.lagging.store(lags, Ordering::SeqCst);
-        self.disturbed.store(!is_empty, Ordering::SeqCst);
+        let is_whole = self.seats.load().as_ref().is_none_or(|seats| seats.is_whole());
+        self.disturbed.store(!is_empty || !is_whole, Ordering::SeqCst);
         self.observe(&mut state);
         // Under the lock, so that a decision made by the new plan carries its number.
         self.plan.send_modify(|number| *number += 1);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::bucket;
-use super::cosmos::{hot_keys, largest_partitions, partitions, tables};
+use super::cosmos::{hot_keys, largest_partitions, nodes, partitions, tables};
 use super::figure::{self, Figure};
 use super::memory;
 use super::server::{self, Server};
@@ -82,6 +82,8 @@ fn status(sources: Sources<'_>) -> Value {
         status.insert("statements".to_owned(), of_statements(sources));
         let holders = memory::holders(sources);
         status.insert("memory".to_owned(), list(memory::FIGURES, &holders).into());
+        let cluster = sources.of_services(|figures| figures.cluster());
+        status.insert("nodes".to_owned(), list(nodes::FIGURES, &cluster).into());
         let requests = bucket::requests(sources);
         if let Some(costs) = bucket::costs(sources, &requests) {
             let mut told = figure::json(bucket::COSTS, &costs);

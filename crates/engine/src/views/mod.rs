@@ -164,6 +164,7 @@ mod tests {
             ("/api/status", appearances(server::FIGURES)),
             ("/api/status bucket", appearances(bucket::COSTS)),
             ("/api/status bucket.requests", appearances(bucket::REQUESTS)),
+            ("/api/status nodes", appearances(cosmos::nodes::FIGURES)),
             ("/api/status memory", appearances(memory::FIGURES)),
             ("/api/statements kinds", appearances(statements::KINDS)),
             ("/api/statements errors", appearances(statements::ERRORS)),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::cosmos::{hot_keys, largest_partitions, partitions, tables};
+use super::cosmos::{hot_keys, largest_partitions, nodes, partitions, tables};
 use super::printed::{Line, Printed, Row};
 use super::{server, statements};
 use helenus_schema::schema::system;
@@ -35,6 +35,10 @@ pub fn text(everything: &Value) -> String {
     let rows = |path: &str| everything.get(path).as_array().map(Vec::as_slice).unwrap_or_default();
     let is_users = |row: &&Value| !system::is_name(&Row(row).text("keyspace"));
     let occurred = |row: &&Value| Row(row).count("latency.count") > 0;
+    // A server that is alone is what all lines are about.
+    let of_several = rows("status.nodes");
+    let of_several = of_several.iter().filter(|_| of_several.len() > 1);
+    table(&mut out, nodes::PRINTED, of_several);
     let kinds = rows("status.statements.kinds").iter().filter(occurred);
     table(&mut out, statements::PRINTED_KINDS, kinds);
     table(&mut out, statements::PRINTED_ERRORS, rows("status.statements.errors"));

@@ -67,10 +67,13 @@ pub fn is_computed(table: &Table) -> bool {
     is_local(&table.keyspace) || (table.keyspace == DISTRIBUTED && table.name == VIEW_BUILD_STATUS)
 }
 
-/// Whether its rows are figures of stores and budgets, which the owner of partitions alone has.
+/// The table of the cluster's nodes.
+const NODES: &str = "nodes";
+
+/// Whether its rows are figures of stores and budgets, which the owner of partitions alone has. Each node knows the nodes.
 #[must_use]
 pub fn is_of_owner(table: &Table) -> bool {
-    table.keyspace == COSMOS
+    table.keyspace == COSMOS && table.name != NODES
 }
 
 /// Whether it is the table that lists prepared statements.

@@ -191,7 +191,7 @@ fn fleets_hold() {
 /// The seed that caught a bug last: the search begins there.
 const CAUGHT_BY: [(Mutant, u64); 3] = [
     (Mutant::ResendForwarded, 1),
-    (Mutant::UnlockAtCancel, 19),
+    (Mutant::UnlockAtCancel, 48),
     (Mutant::StaleEdge, 8),
 ];
 

@@ -237,6 +237,7 @@ impl Options {
             elsewhere: self.elsewhere.map(|elsewhere| elsewhere.carrier),
             moments: Moments::default(),
             ring: ArcSwapOption::empty(),
+            fleet: ArcSwapOption::empty(),
         })
     }
 }

@@ -5,6 +5,7 @@ mod feedranges;
 pub(super) mod hot_keys;
 pub(super) mod largest_partitions;
 mod memory;
+pub(super) mod nodes;
 mod partition_throughput;
 pub(super) mod partitions;
 mod replicas;
@@ -20,6 +21,7 @@ pub(super) const VIEWS: &[View] = &[
     hot_keys::VIEW,
     largest_partitions::VIEW,
     memory::VIEW,
+    nodes::VIEW,
     partition_throughput::VIEW,
     partitions::VIEW,
     replicas::VIEW,

@@ -28,7 +28,7 @@ static FIGURES: &[Figure<Replica>] = &[
     })
     .keyed(Kind::Clustering, "partition_id", "bigint"),
     Figure::new(
-        "Its number in the set; 0 writes as long as it is up.",
+        "Its number in the set; outside of a fleet 0 writes as long as it is up.",
         |of: &Replica| Value::Int(of.number.into()),
     )
     .keyed(Kind::Clustering, "replica", "int"),

@@ -1,0 +1,233 @@
+//! Which nodes are up, which have seats in replica sets, and which are forgotten: by how long ago each asked the owner last.
+//!
+//! ```text
+//! silent for    up      has seats   in the list
+//! < 2 s         yes     yes         yes
+//! < 10 s        no      yes         yes
+//! < 10 min      no      no          yes
+//! ```
+//! A new owner begins with what its own edge knows of the nodes, and takes the same from others that ask. The owner before it is down until it
+//! asks. The others had no owner to ask, so they count as up, as if they had asked now.
+//!
+//! Deliberately absent: how levels are judged by the seats (`engine::fault_injection`).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::messages::{KnownNode, LastKnown, Node};
+use helenus_engine::partition::{Seat, Seats};
+
+/// How long after its last question a node counts as up.
+const UP: Duration = Duration::from_secs(2);
+
+/// How long after its last question a node has seats.
+const SEATED: Duration = Duration::from_secs(10);
+
+/// How long a node that is down stays in the list.
+const FORGOTTEN: Duration = Duration::from_secs(600);
+
+/// A moment, by two clocks of the owner.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now {
+    /// Time that also passes in sleep, from any beginning.
+    pub(super) through_sleep: Duration,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub(super) wall_millis: i64,
+}
+
+#[derive(Debug)]
+struct Living {
+    known: KnownNode,
+    /// When it asked last. `None` means before the clock began.
+    asked: Option<Duration>,
+}
+
+/// The nodes that the owner knows, by name.
+#[derive(Debug, Default)]
+pub(super) struct Nodes {
+    nodes: BTreeMap<String, Living>,
+}
+
+impl Nodes {
+    /// Takes the nodes that an edge knows from an earlier owner, unless they are known already.
+    pub(super) fn remember(&mut self, last: &LastKnown, now: Now) {
+        let heard = now.through_sleep.checked_sub(Duration::from_millis(last.silent_millis));
+        for known in &last.nodes {
+            let was_owner = last.owner.as_ref() == Some(&known.node.name);
+            self.nodes.entry(known.node.name.clone()).or_insert_with(|| {
+                let is_up = known.is_up && !was_owner;
+                Living {
+                    known: KnownNode {
+                        is_up,
+                        since_millis: if is_up == known.is_up {
+                            known.since_millis
+                        } else {
+                            now.wall_millis
+                        },
+                        ..known.clone()
+                    },
+                    asked: if is_up { Some(now.through_sleep) } else { heard },
+                }
+            });
+        }
+    }
+
+    /// Notes that a node has asked.
+    pub(super) fn asked(&mut self, node: &Node, now: Now) {
+        let before = self.nodes.get(&node.name).map(|before| &before.known);
+        let since = before.filter(|before| before.is_up).map(|before| before.since_millis);
+        let living = Living {
+            known: KnownNode {
+                node: node.clone(),
+                is_up: true,
+                has_seats: true,
+                since_millis: since.unwrap_or(now.wall_millis),
+            },
+            asked: Some(now.through_sleep),
+        };
+        self.nodes.insert(node.name.clone(), living);
+    }
+
+    /// Follows the time: nodes go down, lose their seats, are forgotten.
+    pub(super) fn pass(&mut self, now: Now) {
+        self.nodes.retain(|_, living| {
+            let silent = living.asked.map(|asked| now.through_sleep.saturating_sub(asked));
+            let within = |limit| silent.is_some_and(|silent| silent < limit);
+            let known = &mut living.known;
+            if known.is_up && !within(UP) {
+                known.is_up = false;
+                known.since_millis = now.wall_millis;
+            }
+            known.has_seats &= within(SEATED);
+            within(FORGOTTEN)
+        });
+    }
+
+    /// The nodes, in order of their names.
+    pub(super) fn list(&self) -> Vec<KnownNode> {
+        self.nodes.values().map(|living| living.known.clone()).collect()
+    }
+}
+
+/// The seats of nodes that are in order of their names, as clients see these on the ring.
+pub(super) fn seats(nodes: &[KnownNode], owner: &str) -> Seats {
+    let places = nodes.iter().enumerate().filter(|(_, known)| known.has_seats);
+    let seats = places.map(|(place, known)| Seat {
+        token: end_of_arc(place, nodes.len()),
+        address: known.node.address.ip(),
+        is_up: known.is_up,
+        is_owner: known.node.name == owner,
+    });
+    Seats::new(seats.collect())
+}
+
+/// The token of a node: the end of its arc of the ring, of as many equal ones as there are nodes.
+pub(super) fn end_of_arc(place: usize, nodes: usize) -> i64 {
+    let (place, nodes) = (place as u128, nodes.max(1) as u128);
+    let behind = ((place + 1) << 64) / nodes;
+    i64::MIN.wrapping_add_unsigned(u64::try_from(behind - 1).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_types::consistency::Consistency;
+
+    fn node(name: &str) -> Node {
+        Node {
+            name: name.to_owned(),
+            host_id: uuid::Uuid::nil(),
+            address: "127.0.0.1:9042".parse().unwrap(),
+            fleet_address: "127.0.0.1:7000".to_owned(),
+            data_center: "d".to_owned(),
+            rack: "r".to_owned(),
+        }
+    }
+
+    fn at(seconds: u64) -> Now {
+        Now {
+            through_sleep: Duration::from_secs(1000 + seconds),
+            wall_millis: i64::try_from(seconds * 1000).unwrap(),
+        }
+    }
+
+    /// Name, whether it is up, whether it has seats, since which second.
+    fn shown(nodes: &Nodes) -> Vec<(String, bool, bool, i64)> {
+        let shown = |known: KnownNode| (known.node.name, known.is_up, known.has_seats, known.since_millis / 1000);
+        nodes.list().into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn a_silent_node_goes_down_loses_its_seats_and_is_forgotten() {
+        let mut nodes = Nodes::default();
+        nodes.asked(&node("b"), at(0));
+        // Seconds since both were there, whether the silent one is up and has seats, since when it is as it is; whether QUORUM is met.
+        let rows = [
+            (1, Some((true, true, 0)), true),
+            (2, Some((false, true, 2)), false),
+            (9, Some((false, true, 2)), false),
+            (10, Some((false, false, 2)), true),
+            (599, Some((false, false, 2)), true),
+            (600, None, true),
+        ];
+        let mut rows = rows.into_iter().peekable();
+        for second in 0..=600 {
+            nodes.asked(&node("a"), at(second));
+            nodes.pass(at(second));
+            let Some((_, silent, is_met)) = rows.next_if(|(row, ..)| *row == second) else {
+                continue;
+            };
+            let mut expected = vec![("a".to_owned(), true, true, 0)];
+            expected.extend(silent.map(|(up, seats, since)| ("b".to_owned(), up, seats, since)));
+            assert_eq!(shown(&nodes), expected, "after {second} s");
+            let set = seats(&nodes.list(), "a").set_of(0);
+            assert_eq!(set.admit(Consistency::Quorum).is_ok(), is_met, "after {second} s");
+            assert!(set.admit(Consistency::One).is_ok());
+        }
+        nodes.asked(&node("b"), at(601));
+        assert_eq!(shown(&nodes)[1], ("b".to_owned(), true, true, 601));
+    }
+
+    #[test]
+    fn a_new_owner_takes_the_one_before_it_for_dead() {
+        let mut before = Nodes::default();
+        for name in ["a", "b", "c", "d"] {
+            before.asked(&node(name), at(0));
+        }
+        for name in ["a", "b", "c"] {
+            before.asked(&node(name), at(1));
+            before.asked(&node(name), at(3));
+        }
+        before.pass(at(3));
+        let last = LastKnown {
+            nodes: before.list(),
+            owner: Some("a".to_owned()),
+            silent_millis: 4000,
+        };
+        let mut nodes = Nodes::default();
+        nodes.remember(&last, at(7));
+        nodes.pass(at(7));
+        let row = |name: &str, up, seats, since| (name.to_owned(), up, seats, since);
+        let expected = [
+            row("a", false, true, 7),
+            row("b", true, true, 0),
+            row("c", true, true, 0),
+            row("d", false, true, 3),
+        ];
+        assert_eq!(shown(&nodes), expected);
+        // Ten seconds after an answer of the owner before.
+        nodes.asked(&node("b"), at(8));
+        nodes.remember(&last, at(13));
+        nodes.pass(at(13));
+        assert_eq!(shown(&nodes)[0], row("a", false, false, 7));
+        assert_eq!(shown(&nodes)[2], row("c", false, true, 13));
+    }
+
+    #[test]
+    fn arcs_are_even_and_end_with_the_ring() {
+        for nodes in 1..8 {
+            assert_eq!(end_of_arc(nodes - 1, nodes), i64::MAX);
+        }
+        assert_eq!(end_of_arc(0, 4), i64::MIN + (1 << 62) - 1);
+    }
+}
