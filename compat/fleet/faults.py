@@ -18,6 +18,7 @@ seats any more; it reads at ONE as soon as it is the owner.
 """
 
 import argparse
+import json
 import os
 import random
 import signal
@@ -78,7 +79,7 @@ class Node:
     def __init__(self, program, number, ports, folder, bucket):
         self.program, self.number, self.folder, self.bucket = program, number, folder, bucket
         self.address = f"127.0.0.{number}"
-        self.cql, self.fleet = ports
+        self.cql, self.fleet, self.admin = ports
         self.process = None
         self.clusters = []
         #: Where the log of the process that runs begins.
@@ -95,12 +96,18 @@ class Node:
         self.begins = self.log.stat().st_size
         command = [self.program, "--data", self.bucket, "--listen", f"{self.address}:{self.cql}"]
         command += ["--fleet-listen", f"{self.address}:{self.fleet}", "--node", f"n{self.number}", "--ready-file", str(ready)]
+        command += ["--admin-listen", f"{self.address}:{self.admin}"]
         self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         begun = time.monotonic()
         while not ready.exists():
             if self.process.poll() is not None or time.monotonic() - begun > READY_SECONDS_MAX:
                 raise SystemExit(f"node {self.number} does not serve:\n{self.log.read_text()[-3000:]}")
             time.sleep(0.05)
+
+    def status(self):
+        """What `helenus status` prints of it."""
+        command = [self.program, "status", "--json", "--admin-listen", f"{self.address}:{self.admin}"]
+        return json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
 
     def signal(self, which):
         self.process.send_signal(which)
@@ -243,6 +250,28 @@ def change_schema(nodes, sessions, count, chance):
     return wrong
 
 
+def tell_status(nodes):
+    """Asks each node for its status, and for the nodes by CQL. Returns what is wrong."""
+    wrong = []
+    names, owner = [f"n{node.number}" for node in nodes], next(f"n{node.number}" for node in nodes if node.owns())
+    for node in nodes:
+        told = node.status()
+        shown = [(each["name"], each["state"], each["owner"]) for each in told["status"]["nodes"]]
+        if shown != [(name, "up", name == owner) for name in names]:
+            wrong.append(f"node {node.number} tells of nodes {shown}")
+        if told["status"]["addresses"] != [f"{node.address}:{node.cql}"]:
+            wrong.append(f"node {node.number} tells the status of {told['status']['addresses']}")
+        # What stores and budgets know is the owner's.
+        chain = [table for table in told["tables"]["tables"] if table["table"] == "chain"]
+        if [table["partitions"] for table in chain] != [1] or not chain[0]["request_units"] or not told["status"]["partitions"]:
+            wrong.append(f"node {node.number} tells of the table {chain}, of {told['status']['partitions']} partitions")
+        rows = node.session().execute("SELECT name, host_id, state, owner FROM system_cosmos.nodes")
+        by_cql = sorted((row.name, row.state, row.owner) for row in rows)
+        if by_cql != shown:
+            wrong.append(f"node {node.number} has rows for nodes {by_cql}")
+    return wrong
+
+
 FAULTS = ["kill", "stop 1.7", "stop 6", "restart"]
 
 
@@ -286,7 +315,7 @@ def main():
 def with_nodes(options, count, bucket, course):
     """Starts nodes, and returns what a course with them finds wrong."""
     with tempfile.TemporaryDirectory() as folder:
-        nodes = [Node(options.program, number, free_ports(2), Path(folder), bucket) for number in range(1, count + 1)]
+        nodes = [Node(options.program, number, free_ports(3), Path(folder), bucket) for number in range(1, count + 1)]
         # Some drivers assume one port on all nodes.
         cql = nodes[0].cql
         for node in nodes:
@@ -363,6 +392,7 @@ def play(nodes, options, chance):
     wrong = change_schema(nodes, sessions, options.schema_changes, chance)
     spent = time.monotonic() - begun
     print(f"{options.schema_changes} tables, each written through all nodes at once: {spent * 1000 / max(1, options.schema_changes):.0f} ms each")
+    wrong += tell_status(nodes)
     until = threading.Event()
     clients = [Client(10 * node.number + place, node, until) for node in nodes for place in range(2)]
     for client in clients:

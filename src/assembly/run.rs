@@ -193,6 +193,7 @@ impl Running {
                 }),
                 audit: audit.clone(),
                 is_in_memory: directory.is_none(),
+                relay: fleet.as_ref().map(Fleet::relay),
             };
             Admin::serve(admin, admin_socket, source)
         });

@@ -9,7 +9,7 @@ use helenus_storage::storage::Url;
 const NAME_BYTES_MAX: usize = 255;
 
 /// What a node of a fleet cannot do yet, by its setting.
-const ALONE: [&str; 4] = ["admin-listen", "tables-listen", "tables-dev", "fault-plan"];
+const ALONE: [&str; 3] = ["tables-listen", "tables-dev", "fault-plan"];
 
 /// How a node takes part in a fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,10 +85,7 @@ mod tests {
             (vec![("data", "memory:"), listen], "data in a bucket"),
             (vec![bucket, ("node", "a")], "node needs fleet-listen"),
             (vec![bucket, listen, ("nodes", "4")], "nodes is for"),
-            (
-                vec![bucket, listen, ("admin-listen", "127.0.0.1:1")],
-                "admin-listen is for",
-            ),
+            (vec![bucket, listen, ("fault-plan", "faults.toml")], "fault-plan is for"),
             (vec![bucket, listen, ("node", "a\u{7}")], "node"),
         ] {
             let refused = parsed(&settings).unwrap_err();

@@ -148,6 +148,9 @@ pub trait Relay: Send + Sync {
 
     /// Waits for a later catalog than the one in force, for a short time.
     fn catch_up(&self) -> BoxFuture<'_, ()>;
+
+    /// The owner's figures by the path of the admin port. `None` means that no owner answers.
+    fn figures(&self, path: &'static str) -> BoxFuture<'_, Option<serde_json::Value>>;
 }
 
 /// A request for another node, with what it needs of the connection.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
@@ -34,6 +35,9 @@ const ASK_WITHIN: Duration = Duration::from_millis(1500);
 
 /// How long a request waits until this node may answer, and a relayed one for its answer.
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long figures of the owner may take: less than a client of the admin port waits.
+const FIGURES_WITHIN: Duration = Duration::from_secs(4);
 
 /// How long a node that starts waits for an owner.
 const START_WITHIN: Duration = Duration::from_secs(60);
@@ -406,6 +410,15 @@ impl Relay for Following {
             let mut steps = self.steps.subscribe();
             let may = steps.wait_for(|_| Self::may_answer(self));
             tokio::time::timeout(REQUEST_WITHIN, may).await.is_ok()
+        }
+        .boxed()
+    }
+
+    fn figures(&self, path: &'static str) -> BoxFuture<'_, Option<serde_json::Value>> {
+        async move {
+            let path = Bytes::from_static(path.as_bytes());
+            let answer = self.link.ask(Kind::Figures, path, FIGURES_WITHIN).await.ok()?;
+            serde_json::from_slice(&answer).ok()
         }
         .boxed()
     }

@@ -6,6 +6,7 @@
 //!
 //! follow     question: JSON ([`Follow`])     answer: length u32 · JSON ([`Followed`]) · records
 //! records    (is there u8 · key · value)*    key, value: length u32 · bytes
+//! figures    question: path                  answer: JSON
 //! request    question: length u32 · JSON · body of the frame      answer: opcode u8 · flags u8 · body
 //! ```
 
@@ -31,15 +32,18 @@ pub(super) enum Kind {
     Request,
     /// What has changed in the catalog.
     Follow,
+    /// Figures of the stores, by the path of the admin port.
+    Figures,
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Command(Asked::Rows),
         Self::Command(Asked::RepeatableWrites),
         Self::Command(Asked::Writes),
         Self::Request,
         Self::Follow,
+        Self::Figures,
     ];
 
     /// Its number in an envelope.
@@ -57,7 +61,7 @@ impl Kind {
     pub(super) const fn is_repeatable(self) -> bool {
         match self {
             Self::Command(asked) => asked.is_repeatable(),
-            Self::Follow => true,
+            Self::Follow | Self::Figures => true,
             Self::Request => false,
         }
     }
@@ -290,7 +294,7 @@ mod tests {
         for (number, kind) in (1..).zip(Kind::ALL) {
             assert_eq!((kind.number(), Kind::of(number)), (number, Some(kind)));
         }
-        assert_eq!((Kind::of(0), Kind::of(6)), (None, None));
+        assert_eq!((Kind::of(0), Kind::of(7)), (None, None));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use helenus_base::clock::Clock;
 use helenus_base::mutant::{self, Mutant};
 use helenus_cql::cql::Database;
 use helenus_engine::engine::{CatalogRecords, Error, changed_records};
+use helenus_engine::views::{Tables, api};
 use helenus_fleet::fleet::PeerName;
 use helenus_fleet::fleet::right::{self, CatalogVersion, EdgeId};
 use helenus_schema::schema::record::Change;
@@ -93,6 +94,7 @@ impl Owning {
         match kind {
             Kind::Command(asked) => done(&self.database.engine().owner_side().answer(asked, &body).await),
             Kind::Request => self.carry_out(body).await,
+            Kind::Figures => self.figures(&body).await,
             Kind::Follow => match self.follow(body).await {
                 // Judged after the catalog was read: without the lease another node may have changed it.
                 Ok(_) if !self.database.engine().upkeep().owns_data() => not_owner(),
@@ -103,6 +105,19 @@ impl Owning {
                 }
             },
         }
+    }
+
+    /// The figures of the admin port at a path. Empty means that there is no such path.
+    async fn figures(&self, path: &Bytes) -> Bytes {
+        let engine = self.database.engine();
+        let Some(route) = api::ROUTES.into_iter().find(|route| route.path.as_bytes() == path) else {
+            return done(&[]);
+        };
+        if route.shows_sizes {
+            engine.upkeep().count_partitions().await;
+        }
+        let figures = Tables::default().show(engine, route.answer);
+        done(&serde_json::to_vec(&figures).unwrap_or_default())
     }
 
     async fn carry_out(&self, body: Bytes) -> Bytes {

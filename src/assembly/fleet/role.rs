@@ -9,9 +9,9 @@ use super::OwnerOptions;
 use super::following::Following;
 use super::link::{At, Link};
 use super::owning::Owning;
-use crate::assembly::opening::RunError;
+use crate::assembly::opening::{RunError, operator_folder};
 use crate::assembly::{jobs, roles};
-use crate::server::Requests;
+use crate::server::{Requests, operator};
 use helenus_base::tasks::Tasks;
 use helenus_cql::cql::Database;
 use helenus_engine::engine;
@@ -195,6 +195,10 @@ impl Course {
         let owning = owning.succeeding(self.following.name(), &self.following.last_known());
         let owning = Arc::new(owning);
         jobs::spawn(&config, &database, None);
+        // Where this node is, for as long as it owns the stores.
+        if let Ok(Some(folder)) = operator_folder(&config) {
+            operator::serve(&folder, &database);
+        }
         tracing::info!("this node owns the stores");
         self.link.set(Some(At::Here(Arc::clone(&owning))));
         let mut stopped = self.stopped.clone();

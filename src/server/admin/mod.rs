@@ -31,6 +31,9 @@
 //! if nothing arrives within [`FIRST_BYTE_WITHIN`]; read into a buffer of at most [`REQUEST_BYTES_MAX`], answered once,
 //! closed; all of that within [`CONNECTION_WITHIN`]. A stream is closed when it has sent nothing for that long.
 //!
+//! On a node of a fleet, figures of stores are those of the owner, which the node asks. `/readyz` says whether the node has heard from the
+//! owner within 2 s. Faults, the clock, resets and feeds are refused.
+//!
 //! On an address of this machine, a request for another host name is refused. Otherwise a page in a browser could make
 //! its own name resolve to 127.0.0.1 and read everything (DNS rebinding).
 //!
@@ -77,6 +80,7 @@ pub use streams::{ROLE_STREAMS_MAX, STREAMS_MAX};
 
 use super::StartError;
 use super::audit::Audit;
+use super::requests::Relay;
 use super::socket::OwnSocket;
 use helenus_base::clock::Clock;
 use helenus_base::metrics;
@@ -125,6 +129,8 @@ pub struct Source {
     pub(crate) audit: Option<Arc<Audit>>,
     /// Whether no data directory holds the server's record.
     pub(crate) is_in_memory: bool,
+    /// How a node of a fleet asks the owner. `None` means that it is none.
+    pub(crate) relay: Option<Arc<dyn Relay>>,
 }
 
 impl std::fmt::Debug for Source {
@@ -349,6 +355,15 @@ fn router(shared: Arc<Shared>) -> Router {
                 shared.source.database.engine().upkeep().count_partitions().await;
             }
             let mut figures = shared.source.tables.show(shared.source.database.engine(), route.answer);
+            if let Some(relay) = &shared.source.relay
+                && route.path != STATEMENTS
+            {
+                match relay.figures(route.path).await {
+                    None => return answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN, NO_OWNER.to_owned()),
+                    Some(of_owner) if route.path == STATUS => take_stores(&mut figures, of_owner),
+                    Some(of_owner) => figures = of_owner,
+                }
+            }
             if !shared.source.shows_keys {
                 hide_keys(&mut figures);
             }
@@ -368,6 +383,29 @@ fn router(shared: Arc<Shared>) -> Router {
         .fallback(unknown)
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
         .with_state(shared)
+}
+
+/// The routes whose answers are a node's own: the first with what its owner knows of the stores.
+const STATUS: &str = "/api/status";
+const STATEMENTS: &str = "/api/statements";
+
+/// The answer of a node while there is no owner.
+const NO_OWNER: &str = "No node owns the stores now\n";
+
+/// What a node of a fleet cannot do, by the beginnings of paths.
+const ALONE: [&str; 4] = ["/api/faults", "/api/clock", "/api/reset", "/api/feed/"];
+
+/// Takes what only the owner of the stores knows into the status of a node.
+fn take_stores(status: &mut serde_json::Value, mut of_owner: serde_json::Value) {
+    let (Some(status), Some(of_owner)) = (status.as_object_mut(), of_owner.as_object_mut()) else {
+        return;
+    };
+    for name in api::OF_STORES {
+        status.remove(name);
+        if let Some((name, value)) = of_owner.remove_entry(name) {
+            status.insert(name, value);
+        }
+    }
 }
 
 /// The answer while another server may own the data.
@@ -463,7 +501,12 @@ async fn guarded(shared: &Shared, mut request: Request, next: Next) -> Response 
     }
     let admitted = logins::admit(shared, &mut request).await;
     let audited = AuditedRequest::of(shared, &request);
+    let is_alone = |path: &str| ALONE.iter().any(|of_one| path.starts_with(of_one));
     let response = match admitted {
+        Ok(()) if shared.source.relay.is_some() && is_alone(request.uri().path()) => {
+            let why = "This is for a server that is alone, not for a node of a fleet";
+            token::refuse(StatusCode::CONFLICT, why)
+        }
         Ok(()) => next.run(request).await,
         Err(refused) => *refused,
     };
@@ -559,6 +602,8 @@ async fn live(State(shared): Shape) -> Response {
 async fn ready(State(shared): Shape) -> Response {
     let readiness = if shared.stopping.load(Ordering::Relaxed) {
         report::Readiness::not("the server stops")
+    } else if let Some(relay) = &shared.source.relay {
+        report::Readiness::of_node(relay.may_answer())
     } else {
         let mut probe = Probe::default();
         // One time limit for all stores: the probe holds those that answered in time.
@@ -611,6 +656,15 @@ fn answer(status: StatusCode, content_type: &'static str, text: String) -> Respo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_has_its_own_status_and_the_stores_of_the_owner() {
+        let mut status = serde_json::json!({"host_id": "a", "rows": 0, "row_cache": {"hits": 0}});
+        let of_owner = serde_json::json!({"host_id": "b", "rows": 7, "row_cache": {"hits": 1}, "bytes": 9});
+        take_stores(&mut status, of_owner);
+        let expected = serde_json::json!({"host_id": "a", "rows": 7, "row_cache": {"hits": 1}, "bytes": 9});
+        assert_eq!(status, expected);
+    }
 
     #[test]
     fn only_names_of_this_machine_pass() {

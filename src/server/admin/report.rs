@@ -66,6 +66,21 @@ impl Readiness {
         }
     }
 
+    /// The readiness of a node of a fleet, which has no store of its own.
+    #[must_use]
+    pub(crate) fn of_node(may_answer: bool) -> Self {
+        if !may_answer {
+            return Self::not("this node has not heard from the owner of the stores");
+        }
+        Self {
+            ready: true,
+            why: None,
+            write_micros: None,
+            read_micros: None,
+            stores: Vec::new(),
+        }
+    }
+
     /// The answer of a server that does not accept requests.
     #[must_use]
     pub fn not(why: &str) -> Self {

@@ -141,6 +141,10 @@ impl<'a> Figures<'a> {
             let Ok(partitions) = snapshot.partitions(table) else {
                 continue;
             };
+            // A machine that owns none counts none.
+            if !partitions.is_here() {
+                continue;
+            }
             let held = self.counts.held(partitions, table.storage_id);
             let is_masked = table.partition_key().iter().any(|column| column.mask.is_some());
             for (partition, estimate) in partitions.all().iter().zip(held) {

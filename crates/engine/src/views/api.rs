@@ -69,6 +69,18 @@ pub const ROUTES: [Route; 5] = [
     },
 ];
 
+/// The fields of `/api/status` that only the owner of the stores knows.
+pub const OF_STORES: [&str; 8] = [
+    "partitions",
+    "bytes",
+    "rows",
+    "row_cache",
+    "throttled",
+    "request_units",
+    "users_request_units",
+    "bucket",
+];
+
 fn list<R>(figures: &'static [Figure<R>], rows: &[R]) -> Vec<Value> {
     rows.iter()
         .take(LISTED_MAX)
