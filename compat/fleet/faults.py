@@ -28,6 +28,8 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 from cassandra import ConsistencyLevel, OperationTimedOut, ReadFailure, ReadTimeout, Unavailable, WriteFailure, WriteTimeout
@@ -41,6 +43,9 @@ NEXT_WRITE_SECONDS_MAX = 5.0
 
 #: Seconds for which a node keeps its seats after it was heard last.
 SEATED_SECONDS = 10.0
+
+#: The token of the admin ports.
+TOKEN = "of-a-test"
 
 #: Seconds until a node serves.
 READY_SECONDS_MAX = 60
@@ -96,7 +101,7 @@ class Node:
         self.begins = self.log.stat().st_size
         command = [self.program, "--data", self.bucket, "--listen", f"{self.address}:{self.cql}"]
         command += ["--fleet-listen", f"{self.address}:{self.fleet}", "--node", f"n{self.number}", "--ready-file", str(ready)]
-        command += ["--admin-listen", f"{self.address}:{self.admin}"]
+        command += ["--admin-listen", f"{self.address}:{self.admin}", "--admin-token", TOKEN]
         self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         begun = time.monotonic()
         while not ready.exists():
@@ -108,6 +113,15 @@ class Node:
         """What `helenus status` prints of it."""
         command = [self.program, "status", "--json", "--admin-listen", f"{self.address}:{self.admin}"]
         return json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+
+    def forget(self, name):
+        """Asks it to forget a node. Returns the status of the answer."""
+        url = f"http://{self.address}:{self.admin}/api/nodes/{name}"
+        request = urllib.request.Request(url, method="DELETE", headers={"Authorization": f"Bearer {TOKEN}"})
+        try:
+            return urllib.request.urlopen(request).status
+        except urllib.error.HTTPError as refused:
+            return refused.code
 
     def signal(self, which):
         self.process.send_signal(which)
@@ -378,6 +392,10 @@ def refuse_levels(nodes):
             wrong.append(f"{what}: met after {first:.1f} s, refused until {last:.1f} s")
         if what != "read at ONE" and not SEATED_SECONDS - 2 <= last <= first <= SEATED_SECONDS + 3:
             wrong.append(f"{what}: refused until {last:.1f} s, met after {first:.1f} s")
+    other = next(node for node in nodes if node is not owner)
+    answers = [other.forget(f"n{node.number}") for node in (other, owner, owner)]
+    if answers != [409, 200, 409]:
+        wrong.append(f"to forget a node that is up, one that is down, and that one again was answered {answers}")
     return wrong
 
 

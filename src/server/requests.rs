@@ -149,6 +149,9 @@ pub trait Relay: Send + Sync {
     /// Waits for a later catalog than the one in force, for a short time.
     fn catch_up(&self) -> BoxFuture<'_, ()>;
 
+    /// Has the owner forget a node that is down. A failure says why it has not, for the operator.
+    fn forget(&self, name: String) -> BoxFuture<'_, Result<(), String>>;
+
     /// The owner's figures by the path of the admin port. `None` means that no owner answers.
     fn figures(&self, path: &'static str) -> BoxFuture<'_, Option<serde_json::Value>>;
 }

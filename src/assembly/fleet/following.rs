@@ -36,7 +36,7 @@ const ASK_WITHIN: Duration = Duration::from_millis(1500);
 /// How long a request waits until this node may answer, and a relayed one for its answer.
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long figures of the owner may take: less than a client of the admin port waits.
+/// How long answers of the owner for the admin port may take: less than a client of the admin port waits.
 const FIGURES_WITHIN: Duration = Duration::from_secs(4);
 
 /// How long a node that starts waits for an owner.
@@ -419,6 +419,18 @@ impl Relay for Following {
             let path = Bytes::from_static(path.as_bytes());
             let answer = self.link.ask(Kind::Figures, path, FIGURES_WITHIN).await.ok()?;
             serde_json::from_slice(&answer).ok()
+        }
+        .boxed()
+    }
+
+    fn forget(&self, name: String) -> BoxFuture<'_, Result<(), String>> {
+        async move {
+            let answer = self.link.ask(Kind::Forget, name.into(), FIGURES_WITHIN).await;
+            let why = answer.map_err(|error| format!("the owner of the stores has not answered: {error}"))?;
+            if why.is_empty() {
+                return Ok(());
+            }
+            Err(String::from_utf8_lossy(&why).into_owned())
         }
         .boxed()
     }

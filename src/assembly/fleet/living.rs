@@ -103,6 +103,21 @@ impl Nodes {
         });
     }
 
+    /// Forgets a node that is down.
+    ///
+    /// # Errors
+    /// It is up, or unknown: the reason, for the operator.
+    pub(super) fn forget(&mut self, name: &str) -> Result<(), String> {
+        match self.nodes.get(name) {
+            None => Err(format!("there is no node {name}")),
+            Some(living) if living.known.is_up => Err(format!("node {name} is up: end it first")),
+            Some(_) => {
+                self.nodes.remove(name);
+                Ok(())
+            }
+        }
+    }
+
     /// The nodes, in order of their names.
     pub(super) fn list(&self) -> Vec<KnownNode> {
         self.nodes.values().map(|living| living.known.clone()).collect()
@@ -220,6 +235,9 @@ mod tests {
         nodes.remember(&last, at(13));
         nodes.pass(at(13));
         assert_eq!(shown(&nodes)[0], row("a", false, false, 7));
+        nodes.asked(&node("b"), at(13));
+        assert!(nodes.forget("b").is_err() && nodes.forget("z").is_err());
+        assert_eq!((nodes.forget("d"), nodes.list().len()), (Ok(()), 3));
         assert_eq!(shown(&nodes)[2], row("c", false, true, 13));
     }
 

@@ -7,6 +7,7 @@
 //! follow     question: JSON ([`Follow`])     answer: length u32 · JSON ([`Followed`]) · records
 //! records    (is there u8 · key · value)*    key, value: length u32 · bytes
 //! figures    question: path                  answer: JSON
+//! forget     question: name of a node        answer: why not, or nothing
 //! request    question: length u32 · JSON · body of the frame      answer: opcode u8 · flags u8 · body
 //! ```
 
@@ -34,16 +35,19 @@ pub(super) enum Kind {
     Follow,
     /// Figures of the stores, by the path of the admin port.
     Figures,
+    /// To forget a node that is down.
+    Forget,
 }
 
 impl Kind {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Command(Asked::Rows),
         Self::Command(Asked::RepeatableWrites),
         Self::Command(Asked::Writes),
         Self::Request,
         Self::Follow,
         Self::Figures,
+        Self::Forget,
     ];
 
     /// Its number in an envelope.
@@ -62,7 +66,7 @@ impl Kind {
         match self {
             Self::Command(asked) => asked.is_repeatable(),
             Self::Follow | Self::Figures => true,
-            Self::Request => false,
+            Self::Request | Self::Forget => false,
         }
     }
 }
@@ -294,7 +298,7 @@ mod tests {
         for (number, kind) in (1..).zip(Kind::ALL) {
             assert_eq!((kind.number(), Kind::of(number)), (number, Some(kind)));
         }
-        assert_eq!((Kind::of(0), Kind::of(7)), (None, None));
+        assert_eq!((Kind::of(0), Kind::of(8)), (None, None));
     }
 
     #[test]

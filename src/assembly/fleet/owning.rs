@@ -95,6 +95,7 @@ impl Owning {
             Kind::Command(asked) => done(&self.database.engine().owner_side().answer(asked, &body).await),
             Kind::Request => self.carry_out(body).await,
             Kind::Figures => self.figures(&body).await,
+            Kind::Forget => self.forget(&body),
             Kind::Follow => match self.follow(body).await {
                 // Judged after the catalog was read: without the lease another node may have changed it.
                 Ok(_) if !self.database.engine().upkeep().owns_data() => not_owner(),
@@ -118,6 +119,15 @@ impl Owning {
         }
         let figures = Tables::default().show(engine, route.answer);
         done(&serde_json::to_vec(&figures).unwrap_or_default())
+    }
+
+    /// Forgets a node that is down. The answer is why it does not, or empty.
+    fn forget(&self, name: &Bytes) -> Bytes {
+        let mut followers = self.followers();
+        let forgotten = followers.forget(&String::from_utf8_lossy(name));
+        self.judge_by(&mut followers);
+        drop(followers);
+        done(forgotten.err().unwrap_or_default().as_bytes())
     }
 
     async fn carry_out(&self, body: Bytes) -> Bytes {

@@ -16,6 +16,7 @@
 //! GET /api/faults       the fault plan; POST and DELETE change it (faults.rs)
 //! GET /api/clock        the time of a server that keeps nothing; POST moves it (clock.rs)
 //! POST /api/reset       empties a server that keeps nothing (clock.rs)
+//! DELETE /api/nodes/N   forgets a node of a fleet that is down (nodes.rs)
 //! GET /api/feed/KS/T    the change feed of a table, as server-sent events (feed.rs)
 //! ```
 //! The address is off unless `admin-listen` names one: management ports that are open by default have often been a way
@@ -47,6 +48,7 @@ mod clock;
 mod faults;
 mod feed;
 pub(crate) mod logins;
+mod nodes;
 pub mod report;
 mod slots;
 mod streams;
@@ -63,7 +65,7 @@ use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -380,6 +382,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/api/clock", get(clock::show).post(clock::change))
         .route("/api/reset", post(clock::start_over))
         .route("/api/feed/{keyspace}/{table}", get(feed::stream))
+        .route("/api/nodes/{name}", delete(nodes::forget))
         .fallback(unknown)
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
         .with_state(shared)
@@ -413,7 +416,7 @@ const NOT_OWNED: &str =
     "The lease of the bucket has ended: the bucket cannot be reached, or another server has taken it over\n";
 
 /// Paths in addition to those of figures, with their descriptions.
-const PATHS: [(&str, &str); 7] = [
+const PATHS: [(&str, &str); 8] = [
     ("/livez", "200: the process answers; 503: data can no longer be read"),
     ("/readyz", "200: every store takes a write and reads it back; 503: not"),
     ("/metrics", "Prometheus's text format"),
@@ -426,6 +429,10 @@ const PATHS: [(&str, &str); 7] = [
         "the time of data in memory; POST moves it, with the token",
     ),
     ("/api/reset", "POST empties data in memory, with the token"),
+    (
+        "/api/nodes/NAME",
+        "DELETE forgets a node of a fleet that is down, with the token",
+    ),
     (
         "/api/feed/KS/T",
         "the change feed of a table, as events; with the token, or a role with SELECT on it",

@@ -70,7 +70,7 @@ pub const ROUTES: [Route; 5] = [
 ];
 
 /// The fields of `/api/status` that only the owner of the stores knows.
-pub const OF_STORES: [&str; 8] = [
+pub const OF_STORES: [&str; 7] = [
     "partitions",
     "bytes",
     "rows",
@@ -78,7 +78,6 @@ pub const OF_STORES: [&str; 8] = [
     "throttled",
     "request_units",
     "users_request_units",
-    "bucket",
 ];
 
 fn list<R>(figures: &'static [Figure<R>], rows: &[R]) -> Vec<Value> {
