@@ -20,3 +20,5 @@ pub mod opening;
 pub mod roles;
 pub mod run;
 pub mod survey;
+
+pub use fleet::change_fleet_secret;

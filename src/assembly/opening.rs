@@ -17,6 +17,7 @@ use helenus_engine::engine::{self, IndexCheck};
 use helenus_engine::partition::faults::PlanError;
 use helenus_engine::partition::nodes;
 use helenus_engine::views::Tables;
+use helenus_fleet::fleet::TlsError;
 use helenus_schema::schema::node::{NodeInfo, Peer};
 use helenus_storage::storage as store;
 
@@ -42,11 +43,15 @@ pub async fn check_bucket(url: &str, config: &Config, seed: u64) -> Result<store
         draw: seed,
         ..config.reach.clone()
     };
-    let url = url.parse().map_err(|error| match error {
+    Ok(store::bucket::check(&bucket_of(url)?, &reach).await?)
+}
+
+/// The URL of a bucket.
+pub(super) fn bucket_of(url: &str) -> Result<store::Url, store::Error> {
+    url.parse().map_err(|error| match error {
         store::Error::UnknownScheme { url } => store::Error::NoBucket { url },
         error => error,
-    })?;
-    Ok(store::bucket::check(&url, &reach).await?)
+    })
 }
 
 /// Why a server cannot start.
@@ -80,6 +85,9 @@ pub enum RunError {
         /// The cause.
         source: std::io::Error,
     },
+    /// Connections between nodes cannot be encrypted.
+    #[error(transparent)]
+    FleetTls(#[from] TlsError),
     /// No node owns the stores of the fleet: why.
     #[error("no node owns the stores of the fleet: {0}")]
     NoOwner(String),

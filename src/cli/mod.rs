@@ -19,6 +19,7 @@ mod dev;
 #[cfg(test)]
 mod features;
 mod feed;
+mod fleet_secret;
 mod groups;
 mod health;
 mod init;

@@ -9,8 +9,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::groups::{COMMON, group};
 use super::{
-    Failure, backups, cert, check_bucket, dev, feed, health, lint, pages, passwd, running, seed, servers, serving,
-    settings, shell, stress, terminal, verify, warnings,
+    Failure, backups, cert, check_bucket, dev, feed, fleet_secret, health, lint, pages, passwd, running, seed, servers,
+    serving, settings, shell, stress, terminal, verify, warnings,
 };
 use crate::config::{Config, SETTINGS, Setting, Values, variable};
 use crate::server::admin::client;
@@ -290,6 +290,14 @@ pub(super) const VERBS: &[Verb] = &[
         uses: BUCKET,
         arguments: check_bucket::arguments,
         run: |call| check_bucket::run(&call.config()?, seed()?, call.matches),
+    },
+    Verb {
+        name: "fleet-secret",
+        aliases: &[],
+        summary: "Change the secret by which the nodes of a fleet know each other, while they run (experimental)",
+        uses: BUCKET,
+        arguments: fleet_secret::arguments,
+        run: |call| fleet_secret::run(&call.config()?, call.matches),
     },
     Verb {
         name: "check-indexes",

@@ -8,6 +8,7 @@
 //! living     which nodes are up, and which have seats in replica sets
 //! link       asks the owner, wherever it is now: waits for one, and sends again only what may be
 //! messages   the bytes between them
+//! secrets    the secret by which nodes know each other, which can be changed while they run
 //! ```
 //! Every node serves clients as an edge. The owner does so too, and asks itself without a socket: a failover changes whom edges ask, and
 //! nothing else.
@@ -28,6 +29,7 @@ mod living;
 mod messages;
 mod owning;
 mod role;
+mod secrets;
 #[cfg(test)]
 mod simulation;
 
@@ -35,12 +37,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_base::clock::Clock;
+use helenus_base::tasks::Tasks;
 use helenus_cql::cql::Database;
 use helenus_engine::engine::{self, Elsewhere};
-use helenus_fleet::fleet::{
-    Endpoint, Formats, Identity, Nonces, PeerAddress, PeerName, Secret, Secrets, Settings, Tcp,
-};
-use helenus_storage::storage as store;
+use helenus_fleet::fleet::{Endpoint, Formats, Identity, Nonces, PeerAddress, PeerName, Settings, Tcp, Tls};
 use md5::{Digest, Md5};
 use tokio::net::TcpListener;
 
@@ -48,6 +48,7 @@ use self::following::Following;
 use self::link::Link;
 pub(super) use self::messages::Node;
 use self::role::Role;
+pub use self::secrets::change as change_fleet_secret;
 use super::opening::RunError;
 use crate::config::{Config, FleetOptions};
 use crate::server::identity::IdentityError;
@@ -62,6 +63,7 @@ pub(super) struct Fleet {
     link: Arc<Link>,
     role: Role,
     endpoint: Endpoint,
+    tasks: Tasks,
 }
 
 impl std::fmt::Debug for Fleet {
@@ -96,7 +98,7 @@ impl Fleet {
         reach.name.clone_from(&options.name);
         reach.address = address.to_string();
         let (first, cluster) = role::first_opening(&owner).await?;
-        let secrets = store::bucket::peer_secrets(&owner.engine.url, &owner.engine.store.reach, drawn()?).await?;
+        let secrets = secrets::read(&owner).await?;
         let link = Arc::new(Link::new());
         let following = Arc::new(Following::new(
             Arc::clone(&link),
@@ -104,7 +106,7 @@ impl Fleet {
             owner.clock.clone(),
             incarnation()?,
         ));
-        let tcp = Tcp::new(None);
+        let tcp = Tcp::new(Tls::of(&secrets)?);
         let endpoint = Endpoint::new(
             Identity {
                 name: PeerName::from(options.name.clone()),
@@ -114,10 +116,7 @@ impl Fleet {
                     newest: FORMAT,
                 },
             },
-            Secrets {
-                current: Secret::new(secrets.current),
-                other: secrets.next.map(Secret::new),
-            },
+            secrets.clone(),
             Settings::default(),
             Arc::clone(&tcp) as _,
             Arc::clone(&link) as _,
@@ -126,12 +125,15 @@ impl Fleet {
         tcp.listen(&endpoint, listener);
         link.set_transport(Arc::new(endpoint.clone()));
         let own = PeerAddress::from(address.to_string());
+        let tasks = Tasks::default();
+        secrets::follow(&tasks, owner.clone(), endpoint.clone(), tcp, secrets);
         let role = Role::begin(owner, first, Arc::clone(&link), Arc::clone(&following), own);
         Ok(Self {
             following,
             link,
             role,
             endpoint,
+            tasks,
         })
     }
 
@@ -174,6 +176,7 @@ impl Fleet {
         let closed = self.role.end(within).await;
         self.following.end();
         self.endpoint.close().await;
+        self.tasks.join(within).await;
         closed
     }
 }

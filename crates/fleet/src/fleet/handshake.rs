@@ -11,7 +11,7 @@
 //! one side is none of the other, and none of another connection. While the secret is changed two are valid: a side
 //! proves each that it knows, and one that both know is enough.
 //!
-//! Deliberately absent: encryption. What follows is protected by TLS where it is configured, and only then.
+//! Deliberately absent: encryption (`tls`).
 
 use std::fmt;
 
@@ -44,6 +44,11 @@ impl Secret {
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
+
+    /// The key of its HMACs.
+    pub(super) fn key(&self) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, &self.0)
+    }
 }
 
 impl fmt::Debug for Secret {
@@ -65,7 +70,7 @@ pub struct Secrets {
 impl Secrets {
     fn keys(&self) -> impl Iterator<Item = hmac::Key> {
         let all = std::iter::once(&self.current).chain(&self.other);
-        all.map(|secret| hmac::Key::new(hmac::HMAC_SHA256, &secret.0))
+        all.map(Secret::key)
     }
 }
 

@@ -24,6 +24,7 @@ pub mod succession;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod transport;
 
 pub use endpoint::{Dial, Endpoint, Nonces};
@@ -31,7 +32,8 @@ pub use handshake::{Formats, Identity, Nonce, Secret, Secrets};
 pub use limits::Settings;
 pub use link::{BoxSocket, Socket};
 pub use memory::{Network, Wire};
-pub use tcp::{Tcp, Tls};
+pub use tcp::Tcp;
+pub use tls::{Tls, TlsError};
 pub use transport::{
     AnswerSink, Answering, Answers, AskError, BODY_BYTES_MAX, Cause, Gone, PeerAddress, PeerName, Question, Refusal,
     Transport,

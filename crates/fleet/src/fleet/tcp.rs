@@ -1,4 +1,4 @@
-//! Sockets over TCP, with TLS where it is configured.
+//! Sockets over TCP, encrypted by TLS.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,49 +6,36 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::endpoint::{Dial, Endpoint};
 use super::link::BoxSocket;
+use super::tls::Tls;
 use super::transport::PeerAddress;
 
 /// The pause after a connection could not be accepted, as when there are no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How connections are encrypted.
-#[derive(Clone, Debug)]
-pub struct Tls {
-    /// Of connections that others open.
-    pub server: Arc<ServerConfig>,
-    /// Of those that this node opens.
-    pub client: Arc<ClientConfig>,
-    /// The name that other nodes' certificates must have. `None` means the host of their address.
-    pub name: Option<ServerName<'static>>,
-}
-
 /// TCP sockets.
 #[derive(Debug)]
 pub struct Tcp {
-    /// `None` means plain TCP.
-    tls: Mutex<Option<Tls>>,
+    tls: Mutex<Tls>,
 }
 
 impl Tcp {
-    /// Sockets with this encryption; `None` means plain TCP.
+    /// Sockets with this encryption.
     #[must_use]
-    pub fn new(tls: Option<Tls>) -> Arc<Self> {
+    pub fn new(tls: Tls) -> Arc<Self> {
         Arc::new(Self { tls: Mutex::new(tls) })
     }
 
     /// Changes the encryption of connections that are opened from now on.
-    pub fn set_tls(&self, tls: Option<Tls>) {
+    pub fn set_tls(&self, tls: Tls) {
         *self.tls.lock().unwrap_or_else(PoisonError::into_inner) = tls;
     }
 
-    fn tls(&self) -> Option<Tls> {
+    fn tls(&self) -> Tls {
         self.tls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -68,21 +55,9 @@ impl Tcp {
     }
 }
 
-async fn secure(stream: TcpStream, tls: Option<Tls>) -> io::Result<BoxSocket> {
+async fn secure(stream: TcpStream, tls: Tls) -> io::Result<BoxSocket> {
     stream.set_nodelay(true)?;
-    Ok(match tls {
-        None => Box::new(stream),
-        Some(tls) => Box::new(TlsAcceptor::from(tls.server).accept(stream).await?),
-    })
-}
-
-/// The host of `HOST:PORT`, without the brackets of an IPv6 address.
-fn host(address: &PeerAddress) -> &str {
-    let host = address
-        .as_str()
-        .rsplit_once(':')
-        .map_or(address.as_str(), |(host, _)| host);
-    host.trim_start_matches('[').trim_end_matches(']')
+    Ok(Box::new(TlsAcceptor::from(tls.server).accept(stream).await?))
 }
 
 impl Dial for Tcp {
@@ -91,14 +66,7 @@ impl Dial for Tcp {
         async move {
             let stream = TcpStream::connect(to.as_str()).await?;
             stream.set_nodelay(true)?;
-            let Some(tls) = tls else {
-                return Ok(Box::new(stream) as BoxSocket);
-            };
-            let name = match tls.name {
-                Some(name) => name,
-                None => ServerName::try_from(host(&to).to_owned()).map_err(|_| io::ErrorKind::InvalidInput)?,
-            };
-            let stream = TlsConnector::from(tls.client).connect(name, stream).await?;
+            let stream = TlsConnector::from(tls.client).connect(tls.name, stream).await?;
             Ok(Box::new(stream) as BoxSocket)
         }
         .boxed()

@@ -112,6 +112,14 @@ fn secret(byte: u8) -> Secrets {
     }
 }
 
+/// Two secrets, of which the first is current.
+fn changing(current: u8, other: u8) -> Secrets {
+    Secrets {
+        current: Secret::new([current; 32]),
+        other: Some(Secret::new([other; 32])),
+    }
+}
+
 fn question(kind: u8, body: impl Into<Bytes>) -> Question {
     Question {
         kind,
@@ -627,7 +635,7 @@ async fn a_peer_that_breaks_the_rules_is_cut_off() {
 }
 
 /// Two nodes over TCP.
-async fn over_tcp(tls: Option<Tls>, of_a: Option<Tls>) -> (Endpoint, Endpoint, PeerAddress, Arc<Node>) {
+async fn over_tcp(of_a: &Secrets, of_b: &Secrets) -> (Endpoint, Endpoint, PeerAddress, Arc<Node>) {
     let node = Arc::new(Node::default());
     let nonces: Nonces = Arc::new({
         let rng = Mutex::new(fastrand::Rng::with_seed(3));
@@ -637,50 +645,33 @@ async fn over_tcp(tls: Option<Tls>, of_a: Option<Tls>) -> (Endpoint, Endpoint, P
             nonce
         }
     });
-    let endpoint = |name: &str, tcp: &Arc<Tcp>| {
+    let endpoint = |name: &str, secrets: &Secrets, tcp: &Arc<Tcp>| {
         let answering = Arc::new(Answerer(Arc::clone(&node)));
         let dial = Arc::clone(tcp) as Arc<dyn Dial>;
         let nonces = Arc::clone(&nonces);
-        Endpoint::new(who(name), secret(1), Settings::default(), dial, answering, nonces)
+        Endpoint::new(who(name), secrets.clone(), Settings::default(), dial, answering, nonces)
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at_b = PeerAddress::from(listener.local_addr().unwrap().to_string());
-    let (from_a, at) = (Tcp::new(of_a), Tcp::new(tls));
-    let (a, b) = (endpoint("a", &from_a), endpoint("b", &at));
+    let (from_a, at) = (Tcp::new(Tls::of(of_a).unwrap()), Tcp::new(Tls::of(of_b).unwrap()));
+    let (a, b) = (endpoint("a", of_a, &from_a), endpoint("b", of_b, &at));
     at.listen(&b, listener);
     (a, b, at_b, node)
 }
 
-/// A certificate for `127.0.0.1`, trusted.
-fn tls() -> Tls {
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let certificate = made.cert.der().clone();
-    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let server = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.clone()], key)
-        .unwrap();
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    let client = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Tls {
-        server: Arc::new(server),
-        client: Arc::new(client),
-        name: None,
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_talk_over_tcp_plain_and_encrypted() {
-    for tls in [None, Some(tls())] {
-        let (a, b, at_b, node) = over_tcp(tls.clone(), tls).await;
+async fn nodes_talk_over_tcp() {
+    // Before, within and after a change of the secret.
+    let changing = changing(1, 2);
+    let pairs = [
+        (secret(1), secret(1)),
+        (changing.clone(), secret(1)),
+        (secret(1), changing.clone()),
+        (changing.clone(), secret(2)),
+        (secret(2), changing),
+    ];
+    for (of_a, of_b) in pairs {
+        let (a, b, at_b, node) = over_tcp(&of_a, &of_b).await;
         let asks = (0..500_usize).map(|number| {
             let (a, at_b) = (&a, &at_b);
             async move {
@@ -708,12 +699,31 @@ async fn nodes_talk_over_tcp_plain_and_encrypted() {
 }
 
 #[tokio::test]
-async fn plain_and_encrypted_nodes_do_not_talk() {
-    for (at_b, of_a) in [(Some(tls()), None), (None, Some(tls())), (Some(tls()), Some(tls()))] {
-        let (a, b, at_b, node) = over_tcp(at_b, of_a).await;
+async fn nodes_of_other_secrets_do_not_talk() {
+    for (of_a, of_b) in [
+        (secret(1), secret(2)),
+        (secret(3), changing(1, 2)),
+        (changing(1, 2), secret(3)),
+    ] {
+        let (a, b, at_b, node) = over_tcp(&of_a, &of_b).await;
         let error = a.ask(&at_b, question(ECHO, "")).await.map(|_| ()).unwrap_err();
         assert!(!error.was_sent(), "{error}");
         assert_eq!(node.executed.load(Ordering::SeqCst), 0);
         b.close().await;
     }
+}
+
+/// Who speaks without encryption gets no answer.
+#[tokio::test]
+async fn a_node_that_is_not_encrypted_is_cut_off() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let (_a, b, at_b, node) = over_tcp(&secret(1), &secret(1)).await;
+    let mut socket = tokio::net::TcpStream::connect(at_b.as_str()).await.unwrap();
+    socket.write_all(&[0x41; 4096]).await.unwrap();
+    let mut answer = Vec::new();
+    // TLS says that it is no TLS, or the socket is reset.
+    drop(socket.read_to_end(&mut answer).await);
+    assert!(answer.len() < 16, "{answer:?}");
+    assert_eq!(node.executed.load(Ordering::SeqCst), 0);
+    b.close().await;
 }
