@@ -173,6 +173,7 @@ impl Fleet {
     /// # Errors
     /// The medium fails.
     pub(super) async fn leave(self, within: Duration) -> Result<(), engine::Error> {
+        self.tasks.begin_stop();
         let closed = self.role.end(within).await;
         self.following.end();
         self.endpoint.close().await;

@@ -26,6 +26,9 @@ const LISTS: u64 = 3;
 const REGISTERS: u64 = 1;
 const ROWS: u64 = 4;
 
+/// How often a client swaps without a pause, so that others are likely to swap at once.
+const SWAPS: usize = 4;
+
 /// Most columns that can be dropped.
 const COLUMNS_MAX: usize = 5;
 
@@ -34,7 +37,7 @@ const PAUSE_MAX_MS: u64 = 60;
 const CHANGE_PAUSE_MAX_MS: u64 = 800;
 
 /// One client in so many leaves before its answer, within so many milliseconds.
-const LEAVES_ONE_IN: u64 = 12;
+const LEAVES_ONE_IN: u64 = 6;
 const LEAVES_WITHIN_MS: u64 = 12;
 
 /// Most reads of a list at rest until one is answered.
@@ -191,7 +194,11 @@ impl Clients {
             match self.world.below(10) {
                 0..3 => self.append().await,
                 3..5 => drop(self.read_list(self.world.below(LISTS)).await),
-                5..7 => self.swap().await,
+                5..7 => {
+                    for _ in 0..SWAPS {
+                        self.swap().await;
+                    }
+                }
                 7 | 8 => self.write_column().await,
                 _ => self.read_columns().await,
             }

@@ -189,11 +189,7 @@ fn fleets_hold() {
 }
 
 /// The seed that caught a bug last: the search begins there.
-const CAUGHT_BY: [(Mutant, u64); 3] = [
-    (Mutant::ResendForwarded, 1),
-    (Mutant::UnlockAtCancel, 48),
-    (Mutant::StaleEdge, 8),
-];
+const CAUGHT_BY: [(Mutant, u64); 2] = [(Mutant::ResendForwarded, 1), (Mutant::StaleEdge, 8)];
 
 /// Each seeded bug is caught.
 #[test]
