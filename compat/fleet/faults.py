@@ -94,14 +94,17 @@ class Node:
     def log(self):
         return self.folder / f"log-{self.number}"
 
+    def command(self):
+        command = [self.program, "--data", self.bucket, "--listen", f"{self.address}:{self.cql}"]
+        command += ["--fleet-listen", f"{self.address}:{self.fleet}", "--node", f"n{self.number}"]
+        return [*command, "--admin-listen", f"{self.address}:{self.admin}", "--admin-token", TOKEN]
+
     def start(self):
         ready = self.folder / f"ready-{self.number}"
         ready.unlink(missing_ok=True)
         log = self.log.open("a")
         self.begins = self.log.stat().st_size
-        command = [self.program, "--data", self.bucket, "--listen", f"{self.address}:{self.cql}"]
-        command += ["--fleet-listen", f"{self.address}:{self.fleet}", "--node", f"n{self.number}", "--ready-file", str(ready)]
-        command += ["--admin-listen", f"{self.address}:{self.admin}", "--admin-token", TOKEN]
+        command = [*self.command(), "--ready-file", str(ready)]
         self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         begun = time.monotonic()
         while not ready.exists():
@@ -406,15 +409,15 @@ def play(nodes, options, chance):
     for table in TABLES:
         first.execute(table)
     first.execute("INSERT INTO fleet.chain (k, v) VALUES (1, 0)")
+    until = threading.Event()
+    clients = [Client(10 * node.number + place, node, until) for node in nodes for place in range(2)]
+    for client in clients:
+        client.start()
     begun = time.monotonic()
     wrong = change_schema(nodes, sessions, options.schema_changes, chance)
     spent = time.monotonic() - begun
     print(f"{options.schema_changes} tables, each written through all nodes at once: {spent * 1000 / max(1, options.schema_changes):.0f} ms each")
     wrong += tell_status(nodes)
-    until = threading.Event()
-    clients = [Client(10 * node.number + place, node, until) for node in nodes for place in range(2)]
-    for client in clients:
-        client.start()
     time.sleep(2)
     gaps = []
     for number in range(options.rounds):

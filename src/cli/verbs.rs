@@ -296,7 +296,8 @@ pub(super) const VERBS: &[Verb] = &[
         aliases: &[],
         summary: "Change the secret by which the nodes of a fleet know each other, while they run (experimental)",
         uses: BUCKET,
-        arguments: fleet_secret::arguments,
+        // Not in the short list, which has to fit a screen: few need it, and its page names it.
+        arguments: |command| fleet_secret::arguments(command).hide(true),
         run: |call| fleet_secret::run(&call.config()?, call.matches),
     },
     Verb {

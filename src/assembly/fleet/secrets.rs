@@ -62,7 +62,10 @@ pub(super) fn follow(tasks: &Tasks, owner: OwnerOptions, endpoint: Endpoint, tcp
 pub async fn change(url: &str, config: &Config, told: impl Fn(&str)) -> Result<(), RunError> {
     let url = super::super::opening::bucket_of(url)?;
     store::bucket::change_secret(&url, &config.reach, SecretChange::Begin(drawn()?)).await?;
-    told("the next secret is in the bucket; waiting 75 s until all nodes have read it");
+    let seconds = KNOWN_WITHIN.as_secs();
+    told(&format!(
+        "the next secret is in the bucket; waiting {seconds} s until all nodes have read it"
+    ));
     tokio::time::sleep(KNOWN_WITHIN).await;
     store::bucket::change_secret(&url, &config.reach, SecretChange::End).await?;
     told("the former secret is removed");

@@ -36,6 +36,9 @@ use self::nodes::{Fault, World};
 /// Seeds of the short campaign.
 const SHORT: u64 = 10;
 
+/// Most times the number of seeds that are run until everything was met.
+const ROUNDS_MAX: u64 = 8;
+
 /// Most seeds until a seeded bug must be caught.
 const MUTANT_SEEDS_MAX: u64 = 60;
 
@@ -164,7 +167,14 @@ fn fleets_hold() {
     let first = named.or_else(|| number("HELENUS_SIMULATE_FIRST")).unwrap_or(0);
     let count = named.map_or_else(|| number("HELENUS_SIMULATE_SEEDS").unwrap_or(SHORT), |_| 1);
     let (failures, met) = (Mutex::new(Vec::new()), Mutex::new(BTreeMap::<Mark, u64>::new()));
-    run_all(first..first + count, mutant, named.is_some(), |seed, ended| {
+    let missing = || {
+        let met = met.lock().unwrap();
+        Mark::ALL
+            .into_iter()
+            .filter(|mark| !met.contains_key(mark))
+            .collect::<Vec<_>>()
+    };
+    let judge = |seed, ended: Ended| {
         let mut met = met.lock().unwrap();
         ended
             .marks
@@ -173,9 +183,22 @@ fn fleets_hold() {
         let mut failures = failures.lock().unwrap();
         failures.extend(ended.failure.map(|failure| format!("seed {seed}: {failure}")));
         failures.len() < 5
-    });
-    let (failures, met) = (failures.into_inner().unwrap(), met.into_inner().unwrap());
-    println!("{count} seeds from {first}, {} failed; {met:?}", failures.len());
+    };
+    // Rare events may be missing from a few seeds; the next ones then meet them.
+    let mut ran = 0;
+    while ran == 0 || ran < count * ROUNDS_MAX {
+        run_all(first + ran..first + ran + count, mutant, named.is_some(), judge);
+        ran += count;
+        if missing().is_empty() || count < SHORT || !failures.lock().unwrap().is_empty() {
+            break;
+        }
+    }
+    let failures = failures.lock().unwrap();
+    println!(
+        "{ran} seeds from {first}, {} failed; {:?}",
+        failures.len(),
+        met.lock().unwrap()
+    );
     assert!(
         failures.is_empty(),
         "{} failed:\n{}",
@@ -183,7 +206,7 @@ fn fleets_hold() {
         failures.join("\n")
     );
     if count >= SHORT {
-        let missing: Vec<Mark> = Mark::ALL.into_iter().filter(|mark| !met.contains_key(mark)).collect();
+        let missing = missing();
         assert!(missing.is_empty(), "nothing proved: {missing:?} never happened");
     }
 }

@@ -145,7 +145,7 @@ impl World {
 
     pub(super) fn note(&self, line: impl FnOnce() -> String) {
         if self.is_loud {
-            println!("{:6} ms {}", self.ticks.get() * 2, line());
+            println!("{:6} ms {}", u128::from(self.ticks.get()) * TICK.as_millis(), line());
         }
     }
 
@@ -232,7 +232,7 @@ impl World {
         Rc::clone(&self.nodes.borrow()[place])
     }
 
-    /// The processes that run, except one.
+    /// The processes that run.
     pub(super) fn processes(&self) -> Vec<(usize, Rc<Process>)> {
         let nodes = self.nodes.borrow();
         let processes = nodes.iter().enumerate();
@@ -350,7 +350,13 @@ impl World {
         let database = Arc::new(database);
         let requests = Requests::new(Arc::clone(&database), &Limits::default(), node.clock.clone());
         let reign = 1 + self.below(u64::MAX - 1);
-        let owning = Arc::new(Owning::new(database, requests, reign, node.clock.clone()));
+        let last = node
+            .process
+            .borrow()
+            .as_ref()
+            .map(|process| process.following.last_known());
+        let owning = Owning::new(database, requests, reign, node.clock.clone());
+        let owning = Arc::new(owning.succeeding(node.name.clone(), &last.unwrap_or_default()));
         if node.process.borrow().is_none() {
             let link = Arc::new(Link::new());
             *node.link.borrow_mut() = Arc::clone(&link);
