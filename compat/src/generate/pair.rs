@@ -6,19 +6,15 @@ use crate::oracle::replay;
 use crate::oracle::script::Step;
 use crate::raw::Connection;
 use crate::raw::connection::Login;
-use crate::raw::request::Params;
-use crate::{Error, Outcome, clock};
+use crate::{Error, Outcome};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
-use std::time::Duration;
 
 /// Protocol version: the one that carries `now_in_seconds`.
 const VERSION: u8 = 5;
-/// Longest wait until an index is built.
-const BUILD_WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// How often a keyspace of Cassandra's is made before the run fails: on a busy machine it may not answer in time.
 const MAKES_MAX: usize = 4;
@@ -124,19 +120,7 @@ impl Side {
 
     /// Waits until this read has a row: an index or a view is built. False if it has none in time.
     fn is_built(&mut self, keyspace: &str, text: &str) -> Outcome<bool> {
-        let start = clock::now();
-        while start.elapsed() < BUILD_WAIT_MAX {
-            let told = self.get(keyspace, None)?.query(text, &Params::default())?;
-            if told
-                .get("rows")
-                .and_then(Value::as_array)
-                .is_some_and(|rows| !rows.is_empty())
-            {
-                return Ok(true);
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(false)
+        replay::is_built(self.get(keyspace, None)?, text)
     }
 }
 
@@ -241,13 +225,8 @@ impl Pair {
                 self.keyspace
             )
         });
-        let view = view_name(&question.text);
-        let built = built.or_else(|| {
-            Some(format!(
-                "SELECT view_name FROM system.built_views WHERE keyspace_name = '{}' AND view_name = '{}'",
-                self.keyspace, view?
-            ))
-        });
+        let view = replay::view_name(&question.text);
+        let built = built.or_else(|| Some(replay::built_view(&self.keyspace, view?)));
         if let Some(built) = built {
             let is_made = |answer: &Value| answer.get("kind").and_then(Value::as_str) == Some("schema_change");
             // Ours first, so that it is a failure whatever Cassandra does.
@@ -268,12 +247,6 @@ fn unbuilt_by_cassandra(view: Option<&str>, built: &str) -> Error {
         Some(_) => Error::Unbuilt(built.to_owned()),
         None => Error::failed(format!("Cassandra: not built: {built}")),
     }
-}
-
-/// The name of the view that a statement makes.
-fn view_name(text: &str) -> Option<&str> {
-    let rest = text.strip_prefix("CREATE MATERIALIZED VIEW ")?;
-    rest.split_whitespace().next()
 }
 
 /// The name of the index that a statement makes.

@@ -4,7 +4,7 @@ use super::script::{How, Script, Step};
 use crate::raw::connection::{Login, prepared_of};
 use crate::raw::request::{self, InBatch, Params, Prepared};
 use crate::raw::{Connection, answer, opcode};
-use crate::{Outcome, raw};
+use crate::{Outcome, clock, raw};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -15,6 +15,12 @@ const PAGES_MAX: usize = 10_000;
 
 /// How long no event must come before a step is taken to have caused no more.
 const EVENTS_QUIET: Duration = Duration::from_millis(300);
+
+/// Longest wait until an index or a view is built.
+const BUILD_WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// The pause between two questions whether it is.
+const BUILD_PAUSE: Duration = Duration::from_millis(20);
 
 /// The connections of a run, one for each name and version, made when first needed.
 struct Connections<'a> {
@@ -118,6 +124,12 @@ pub fn run(address: &str, script: &Script) -> Outcome<Vec<Value>> {
             connections.open.clear();
             json!({"broken": error.to_string()})
         });
+        // Rows that were there before are in a view once it is built. Cassandra forgets one now and then: then its answers tell.
+        if let Some(view) = view_name(&step.text).filter(|view| is_plain(view))
+            && told.get("kind").and_then(Value::as_str) == Some("schema_change")
+        {
+            is_built(&mut first, &built_view(&keyspace, view))?;
+        }
         if let Some(listener) = &mut listener {
             let events = listener.events(&keyspace)?;
             if let Some(map) = told.as_object_mut().filter(|_| step.events) {
@@ -137,6 +149,43 @@ pub fn run(address: &str, script: &Script) -> Outcome<Vec<Value>> {
     }
     first.must(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
     Ok(answers)
+}
+
+/// The name of the view that a statement makes.
+pub(crate) fn view_name(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("CREATE MATERIALIZED VIEW ")?;
+    rest.split_whitespace().next()
+}
+
+/// Whether a word is a name of the script's own keyspace, as it stands in the schema.
+fn is_plain(word: &str) -> bool {
+    word.bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// The statement that has a row once a view is built.
+pub(crate) fn built_view(keyspace: &str, view: &str) -> String {
+    format!("SELECT view_name FROM system.built_views WHERE keyspace_name = '{keyspace}' AND view_name = '{view}'")
+}
+
+/// Waits until this read has a row: an index or a view is built. False if it has none in time.
+///
+/// # Errors
+/// When the connection breaks.
+pub(crate) fn is_built(connection: &mut Connection, text: &str) -> Outcome<bool> {
+    let start = clock::now();
+    while start.elapsed() < BUILD_WAIT_MAX {
+        let told = connection.query(text, &Params::default())?;
+        if told
+            .get("rows")
+            .and_then(Value::as_array)
+            .is_some_and(|rows| !rows.is_empty())
+        {
+            return Ok(true);
+        }
+        std::thread::sleep(BUILD_PAUSE);
+    }
+    Ok(false)
 }
 
 /// What names a step in the answers and in `known.toml`.
