@@ -61,7 +61,7 @@ struct Applied {
     nodes: Vec<KnownNode>,
 }
 
-/// What an owner has told of the nodes.
+/// The list of nodes in the last answer of an owner.
 #[derive(Default)]
 struct Told {
     /// In order of their names.

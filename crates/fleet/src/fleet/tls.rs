@@ -4,8 +4,8 @@
 //! ```text
 //! secret ── HMAC-SHA256, a label ──► seed of an Ed25519 key ──► certificate signed by itself, the same bytes on each node
 //! ```
-//! So nothing is to be configured, and a connection ends at somebody who knows the secret. Whoever opens it is proved after that
-//! (`handshake`). The name that a connection asks for says which secret it begins with. While the secret is changed a node shows the
+//! So nothing is to be configured, and a connection ends at somebody who knows the secret. The node that opens it
+//! proves itself after that (`handshake`). The name that a connection asks for says which secret it begins with. While the secret is changed a node shows the
 //! certificate that it is asked for, or else that of its current secret, and takes those of both.
 
 use std::sync::Arc;

@@ -401,7 +401,7 @@ impl World {
         self.network.leave(&node.address);
         node.link.borrow().set(None);
         tokio::task::spawn_local(async move {
-            // It is gone: how its store in memory ends is nobody's business.
+            // The process is killed, so an error of its store in memory means nothing.
             let _ = process.database.close_within(Duration::ZERO).await;
         });
     }
