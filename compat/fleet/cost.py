@@ -14,7 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from faults import KEYSPACE, Node, free_ports
+from clients import KEYSPACE
+from nodes import Node, free_ports
 
 TABLE = "CREATE TABLE fleet.cost (k int PRIMARY KEY, v text)"
 STATEMENTS = {

@@ -1,253 +1,66 @@
 """Nodes of a fleet that fail while clients write, read and change the schema through all of them.
 
-    faults.py PROGRAM [--nodes N] [--rounds N] [--seed N] [--schema-changes N]
+    faults.py PROGRAM [--nodes N] [--rounds N] [--pairs N] [--faults NAME,…] [--cut-seconds N] [--seed N] [--schema-changes N] [--rolling N] [--keep FOLDER]
 
-It runs under compat/bucket/with, which names a bucket. Each node is a process at an address of its own, 127.0.0.1 and up. Clients of the Python
-driver are connected to one node each, and go on through every fault:
+It runs under compat/bucket/with, which names a bucket. Each node is a process at an address of its own, 127.0.0.1 and up; clients.py says what clients
+do. links.py stands between each node and the store, and between each two nodes (connect.c says how). A round picks a fault by its seed, and seven
+times of ten the owner for it:
 
-    registers    a client writes rising numbers under its own key; what it reads back is the last one that was acknowledged, or a later one
-    counters     each acknowledged increment counts once; one without an answer counts at most once
-    conditions   a chain of numbers by IF v = n: no number is given to two clients
-    batches      two rows by one logged batch: both have the same number
-    schema       a table made through one node is written through every other one at once
+    kill                  kill -9; started again 3 s later
+    restart               SIGTERM; started again
+    stop 1.7, stop 6      SIGSTOP for so many seconds: shorter and longer than the lease
+    clock                 kill -9; started again with a clock that is one hour ahead, one behind, or right
+    store refuse          for `--cut-seconds`, 4 s, connections to the store are reset
+    store hang            … requests wait, and reach the store afterwards
+    store 503             … are answered 503
+    store deaf            … are done, and their answers lost
+    store slow            … take 300 ms longer each way
+    peer both             for the same time no byte passes between the owner and another node
+    peer from, peer to    … none from the node to the other one, or to it
 
-A round picks a fault by its seed: the owner or an edge is killed, stopped for 1.7 or 6 seconds, or ended and started again.
+During each fault a table is made through a node that has none, and written through all: none may say that there is no such table. `--pairs` rounds kill
+two nodes at once, one of them the owner every other time; they are started again after 3 s, or after 13 s, when they have no seats any more.
+`--rolling` rounds end and start all nodes one after the other, while applications with the driver's default policies write and read.
 
 At last two nodes of a fleet of their own: the owner is killed. The other one refuses QUORUM, and writes at any level, until the dead node has no
 seats any more; it reads at ONE as soon as it is the owner.
 """
 
 import argparse
-import json
 import os
 import random
 import signal
-import socket
-import subprocess
+import statistics
 import sys
 import tempfile
 import threading
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
-from cassandra import ConsistencyLevel, OperationTimedOut, ReadFailure, ReadTimeout, Unavailable, WriteFailure, WriteTimeout
-from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
-from cassandra.connection import ConnectionException
-from cassandra.policies import ConstantReconnectionPolicy, FallthroughRetryPolicy, WhiteListRoundRobinPolicy
+from cassandra import ConsistencyLevel, InvalidRequest, ReadTimeout, Unavailable, WriteTimeout
+from cassandra.cluster import Cluster
 from cassandra.query import SimpleStatement
 
-#: Seconds until the next acknowledged write after a fault of one node: the issue's bound.
-NEXT_WRITE_SECONDS_MAX = 5.0
+from clients import EXPECTED, KEYSPACE, TABLES, Client, Patient, Reader, judge
+from links import Links, compile_connect
+from nodes import Node, faketime, free_ports, owner_of
+
+#: Seconds until the next acknowledged write after a fault of one node, half of the time, and after one of two: the issue's bounds.
+NEXT_WRITE_SECONDS_MAX, NEXT_WRITE_SECONDS_P50_MAX, NEXT_WRITE_SECONDS_MAX_OF_TWO = 5.0, 4.0, 15.0
 
 #: Seconds for which a node keeps its seats after it was heard last.
 SEATED_SECONDS = 10.0
 
-#: The token of the admin ports.
-TOKEN = "of-a-test"
+#: Seconds after a fault in which each client has to have a write acknowledged: a node that lost the lease is an edge again within ten.
+BACK_SECONDS_MAX = 15.0
 
-#: Seconds until a node serves.
-READY_SECONDS_MAX = 60
+#: Seconds that are watched at least.
+ROUND_SECONDS = 7.0
 
-#: Errors after which a write may have happened.
-UNKNOWN = (WriteTimeout, WriteFailure, OperationTimedOut, NoHostAvailable, ConnectionException)
-
-#: Errors after which nothing happened.
-NOTHING = (Unavailable,)
-
-KEYSPACE = "CREATE KEYSPACE fleet WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}"
-TABLES = [
-    "CREATE TABLE fleet.registers (k int PRIMARY KEY, v int)",
-    "CREATE TABLE fleet.counters (k int PRIMARY KEY, c counter)",
-    "CREATE TABLE fleet.chain (k int PRIMARY KEY, v int, who int)",
-    "CREATE TABLE fleet.pairs (k int, c int, v int, PRIMARY KEY (k, c))",
-]
-
-
-def free_ports(count):
-    """Ports that are free on all addresses of the nodes."""
-    while True:
-        first = random.randrange(20000, 30000)
-        try:
-            for port in range(first, first + count):
-                with socket.socket() as probe:
-                    probe.bind(("", port))
-        except OSError:
-            continue
-        return range(first, first + count)
-
-
-class Node:
-    """One process of the fleet."""
-
-    def __init__(self, program, number, ports, folder, bucket):
-        self.program, self.number, self.folder, self.bucket = program, number, folder, bucket
-        self.address = f"127.0.0.{number}"
-        self.cql, self.fleet, self.admin = ports
-        self.process = None
-        self.clusters = []
-        #: Where the log of the process that runs begins.
-        self.begins = 0
-
-    @property
-    def log(self):
-        return self.folder / f"log-{self.number}"
-
-    def command(self):
-        command = [self.program, "--data", self.bucket, "--listen", f"{self.address}:{self.cql}"]
-        command += ["--fleet-listen", f"{self.address}:{self.fleet}", "--node", f"n{self.number}"]
-        return [*command, "--admin-listen", f"{self.address}:{self.admin}", "--admin-token", TOKEN]
-
-    def start(self):
-        ready = self.folder / f"ready-{self.number}"
-        ready.unlink(missing_ok=True)
-        log = self.log.open("a")
-        self.begins = self.log.stat().st_size
-        command = [*self.command(), "--ready-file", str(ready)]
-        self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-        begun = time.monotonic()
-        while not ready.exists():
-            if self.process.poll() is not None or time.monotonic() - begun > READY_SECONDS_MAX:
-                raise SystemExit(f"node {self.number} does not serve:\n{self.log.read_text()[-3000:]}")
-            time.sleep(0.05)
-
-    def status(self):
-        """What `helenus status` prints of it."""
-        command = [self.program, "status", "--json", "--admin-listen", f"{self.address}:{self.admin}"]
-        return json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
-
-    def forget(self, name):
-        """Asks it to forget a node. Returns the status of the answer."""
-        url = f"http://{self.address}:{self.admin}/api/nodes/{name}"
-        request = urllib.request.Request(url, method="DELETE", headers={"Authorization": f"Bearer {TOKEN}"})
-        try:
-            return urllib.request.urlopen(request).status
-        except urllib.error.HTTPError as refused:
-            return refused.code
-
-    def signal(self, which):
-        self.process.send_signal(which)
-
-    def end(self):
-        self.process.wait(timeout=30)
-
-    def owns(self):
-        """Whether the log of its process says last that it owns the stores."""
-        text = self.log.read_text()[self.begins :]
-        return text.rfind("this node owns the stores") > text.rfind("does not own the stores any more")
-
-    def session(self):
-        profile = ExecutionProfile(
-            load_balancing_policy=WhiteListRoundRobinPolicy([self.address]), request_timeout=30, retry_policy=FallthroughRetryPolicy()
-        )
-        cluster = Cluster(
-            [self.address],
-            port=self.cql,
-            protocol_version=4,
-            execution_profiles={EXEC_PROFILE_DEFAULT: profile},
-            reconnection_policy=ConstantReconnectionPolicy(0.2, None),
-        )
-        self.clusters.append(cluster)
-        return cluster.connect()
-
-
-class Client(threading.Thread):
-    """One client of one node, with its own keys."""
-
-    def __init__(self, number, node, until):
-        super().__init__(daemon=True)
-        self.number, self.node, self.until = number, node, until
-        self.random = random.Random(number)
-        self.session = node.session()
-        self.written = self.acknowledged = self.increments = self.unknown = 0
-        self.links, self.pair, self.wrong, self.last, self.done = [], 0, [], time.monotonic(), 0
-
-    def run(self):
-        work = [self.register, self.count, self.link, self.batch, self.read]
-        while not self.until.is_set():
-            try:
-                self.random.choice(work)()
-                self.last = time.monotonic()
-                self.done += 1
-            except UNKNOWN + NOTHING + (ReadTimeout, ReadFailure):
-                time.sleep(0.05)
-            except Exception as error:  # a client sees no other error
-                self.wrong.append(f"client {self.number}: {type(error).__name__}: {error}")
-                time.sleep(0.2)
-
-    def register(self):
-        self.written += 1
-        self.session.execute("INSERT INTO fleet.registers (k, v) VALUES (%s, %s)", (self.number, self.written))
-        self.acknowledged = self.written
-
-    def read(self):
-        least = self.acknowledged
-        row = self.session.execute("SELECT v FROM fleet.registers WHERE k = %s", (self.number,)).one()
-        if least and (row is None or not least <= row.v <= self.written):
-            self.wrong.append(f"client {self.number} read {row} after {least} was acknowledged, of {self.written}")
-
-    def count(self):
-        try:
-            self.session.execute("UPDATE fleet.counters SET c = c + 1 WHERE k = %s", (self.number,))
-            self.increments += 1
-        except UNKNOWN:
-            self.unknown += 1
-            raise
-
-    def link(self):
-        row = self.session.execute("SELECT v FROM fleet.chain WHERE k = 1").one()
-        now = row.v
-        text = "UPDATE fleet.chain SET v = %s, who = %s WHERE k = 1 IF v = %s"
-        if self.session.execute(text, (now + 1, self.number, now)).one().applied:
-            self.links.append(now + 1)
-
-    def batch(self):
-        number = self.pair + 1
-        row = "INSERT INTO fleet.pairs (k, c, v) VALUES ({}, {}, {});"
-        both = row.format(2 * self.number, 1, number) + row.format(2 * self.number + 1, 1, number)
-        self.pair = number
-        self.session.execute(f"BEGIN BATCH {both} APPLY BATCH")
-
-
-class Patient:
-    """A session whose node may just have started again."""
-
-    def __init__(self, session):
-        self.session = session
-
-    def execute(self, *arguments):
-        begun = time.monotonic()
-        while True:
-            try:
-                return self.session.execute(*arguments)
-            except UNKNOWN + NOTHING:
-                if time.monotonic() - begun > READY_SECONDS_MAX:
-                    raise
-                time.sleep(0.2)
-
-
-def judge(clients, session):
-    """What is wrong at the end, by what the database has."""
-    wrong = [line for client in clients for line in client.wrong]
-    given = {}
-    for client in clients:
-        key = client.number
-        row = session.execute("SELECT v FROM fleet.registers WHERE k = %s", (key,)).one()
-        if client.acknowledged and (row is None or not client.acknowledged <= row.v <= client.written):
-            wrong.append(f"register {key}: {row}, acknowledged {client.acknowledged} of {client.written}")
-        row = session.execute("SELECT c FROM fleet.counters WHERE k = %s", (key,)).one()
-        found = row.c if row else 0
-        if not client.increments <= found <= client.increments + client.unknown:
-            wrong.append(f"counter {key}: {found}, acknowledged {client.increments}, unknown {client.unknown}")
-        for link in client.links:
-            if link in given:
-                wrong.append(f"link {link} was given to {given[link]} and {key}")
-            given[link] = key
-        halves = {r.v for k in (2 * key, 2 * key + 1) for r in session.execute("SELECT v FROM fleet.pairs WHERE k = %s", (k,))}
-        if client.pair and len(halves) > 1:
-            wrong.append(f"pair {key}: {halves}")
-    return wrong
+OF_PROCESSES = ["kill", "restart", "stop 1.7", "stop 6"]
+OF_STORES = ["store refuse", "store hang", "store 503", "store deaf", "store slow"]
+OF_PEERS = ["peer both", "peer from", "peer to"]
+FAULTS = [*OF_PROCESSES, "clock", *OF_STORES, *OF_PEERS]
 
 
 def change_schema(nodes, sessions, count, chance):
@@ -289,24 +102,246 @@ def tell_status(nodes):
     return wrong
 
 
-FAULTS = ["kill", "stop 1.7", "stop 6", "restart"]
+def start_again(node):
+    node.signal(signal.SIGKILL)
+    node.end()
+    time.sleep(3)
+    node.start()
 
 
-def fault(node, kind):
+def fault(node, peer, kind, options, chance):
     """Does it, and returns when the node serves again."""
-    if kind == "kill":
-        node.signal(signal.SIGKILL)
-        node.end()
-        time.sleep(3)
-        node.start()
-    elif kind == "restart":
+    what, _, how = kind.partition(" ")
+    if what == "kill":
+        start_again(node)
+    elif what == "clock":
+        node.clock_offset_seconds = chance.choice([seconds for seconds in (-3600, 0, 3600) if seconds != node.clock_offset_seconds])
+        start_again(node)
+    elif what == "restart":
         node.signal(signal.SIGTERM)
         node.end()
         node.start()
-    else:
+    elif what == "stop":
         node.signal(signal.SIGSTOP)
-        time.sleep(float(kind.split()[1]))
+        time.sleep(float(how))
         node.signal(signal.SIGCONT)
+    elif what == "store":
+        cut([(node, node.to_store, how)], options.cut_seconds)
+    else:
+        # Each of the two connects to the other.
+        there, back = {"both": ("hang", "hang"), "from": ("there", "back"), "to": ("back", "there")}[how]
+        cut([(node, node.to(peer), there), (peer, peer.to(node), back)], options.cut_seconds)
+
+
+def cut(cuts, seconds):
+    for node, link, how in cuts:
+        node.links.fail(link, how)
+    time.sleep(seconds)
+    for node, link, _ in cuts:
+        node.links.fail(link, "none")
+
+
+class Round:
+    """A fault, and what clients of other nodes see of it."""
+
+    def __init__(self, name, affected, clients, act):
+        self.name, self.affected, self.clients, self.act = name, affected, clients, act
+        self.others = [client for client in clients if client.node not in affected]
+        #: Longest time without an acknowledged write of any client of another node, and of each of these.
+        self.gap = self.gap_of_one = 0.0
+
+    def run(self, meanwhile):
+        """Returns what is wrong."""
+        begun, done = time.monotonic(), sum(client.done for client in self.others)
+        failed = []
+
+        def run(act):
+            try:
+                act()
+            except (Exception, SystemExit) as error:
+                failed.append(f"{self.name}: {type(error).__name__}: {error}")
+
+        acts = [threading.Thread(target=run, args=(act,)) for act in (self.act, meanwhile)]
+        for act in acts:
+            act.start()
+        while any(act.is_alive() for act in acts) or time.monotonic() - begun < ROUND_SECONDS:
+            time.sleep(0.02)
+            now, since = time.monotonic(), [client.last for client in self.others]
+            self.gap = max(self.gap, now - max(begun, *since))
+            self.gap_of_one = max(self.gap_of_one, now - max(begun, min(since)))
+        ended, progress = time.monotonic(), sum(client.done for client in self.others) - done
+        while any(client.last < ended for client in self.clients) and time.monotonic() - ended < BACK_SECONDS_MAX:
+            time.sleep(0.02)
+        back = time.monotonic() - ended
+        text = f"{self.name}: no acknowledged write for {self.gap:.2f} s, of one client {self.gap_of_one:.2f} s"
+        print(f"{text}; {progress} operations; all back {back:.2f} s later", flush=True)
+        late = sorted({client.node.number for client in self.clients if client.last < ended})
+        return failed + ([f"{self.name}: clients of nodes {late} had no write acknowledged for {back:.1f} s afterwards"] if late else [])
+
+
+def make_during(number, maker, nodes, sessions, wrong):
+    """Makes a table through a node, and writes it through all."""
+    time.sleep(1)
+    name = f"fleet.during{number}"
+    try:
+        sessions[maker.number].execute(f"CREATE TABLE {name} (k int PRIMARY KEY)")
+    except EXPECTED:
+        return
+    for node in nodes:
+        try:
+            sessions[node.number].execute(f"INSERT INTO {name} (k) VALUES (1)")
+        except EXPECTED:
+            pass
+        except Exception as error:
+            wrong.append(f"round {number}: {name} of node {maker.number} on node {node.number}: {type(error).__name__}: {error}")
+
+
+def choose(nodes, options, chance, number):
+    """A round's fault of one node: its name, the nodes that it affects, and what to do."""
+    owner = owner_of(nodes)
+    edges = [node for node in nodes if node is not owner]
+    is_of_owner = owner is not None and chance.random() < 0.7
+    node = owner if is_of_owner else chance.choice(edges)
+    kind = chance.choice(options.kinds)
+    peer = chance.choice(edges) if is_of_owner or owner is None else owner
+    affected = [peer if is_of_owner else node] if kind in OF_PEERS else [node]
+    name = f"round {number}: {'the owner' if is_of_owner else 'an edge'}, node {node.number}: {kind}"
+    name += f", with node {peer.number}" if kind in OF_PEERS else ""
+    return name, affected, lambda: fault(node, peer, kind, options, chance)
+
+
+def choose_two(nodes, chance, number):
+    owner = owner_of(nodes)
+    edges = [node for node in nodes if node is not owner]
+    both = [owner, chance.choice(edges)] if owner and number % 2 else chance.sample(edges, 2)
+    seconds = chance.choice([3, SEATED_SECONDS + 3])
+
+    def act():
+        for node in both:
+            node.signal(signal.SIGKILL)
+        for node in both:
+            node.end()
+        time.sleep(seconds)
+        starts = [threading.Thread(target=node.start) for node in both]
+        for start in starts:
+            start.start()
+        for start in starts:
+            start.join()
+
+    who = "the owner and an edge" if owner in both else "two edges"
+    return f"two at once, {number}: {who} killed, nodes {both[0].number} and {both[1].number}, for {seconds:.0f} s", both, act
+
+
+def play(nodes, options, chance):
+    sessions = {node.number: node.session() for node in nodes}
+    first = sessions[1]
+    for text in (KEYSPACE, *TABLES, "INSERT INTO fleet.chain (k, v) VALUES (1, 0) IF NOT EXISTS"):
+        first.execute(text)
+    until = threading.Event()
+    clients = [Client(10 * node.number + place, node, until) for node in nodes for place in range(2)]
+    reader = Reader(nodes, until)
+    for thread in (*clients, reader):
+        thread.clients = clients
+        thread.start()
+    begun = time.monotonic()
+    wrong = change_schema(nodes, sessions, options.schema_changes, chance)
+    spent = time.monotonic() - begun
+    print(f"{options.schema_changes} tables, each written through all nodes at once: {spent * 1000 / max(1, options.schema_changes):.0f} ms each")
+    wrong += tell_status(nodes)
+    time.sleep(2)
+    ones, twos = [], []
+    for number in range(1, options.rounds + options.pairs + 1):
+        of_two = number > options.rounds
+        chosen = choose_two(nodes, chance, number) if of_two else choose(nodes, options, chance, number)
+        name, affected, act = chosen
+        maker = chance.choice([node for node in nodes if node not in affected])
+        played = Round(name, affected, clients, act)
+        wrong += played.run(lambda: make_during(number, maker, nodes, sessions, wrong))
+        (twos if of_two else ones).append(played)
+        bound = NEXT_WRITE_SECONDS_MAX_OF_TWO if of_two else NEXT_WRITE_SECONDS_MAX
+        if played.gap > bound:
+            wrong.append(f"{name}: no write was acknowledged for {played.gap:.2f} s")
+    for _ in range(options.rolling):
+        wrong += roll(nodes)
+    until.set()
+    for thread in (*clients, reader):
+        thread.join(timeout=40)
+    wrong += reader.finish(set().union(*(client.seen for client in clients)))
+    wrong += judge(clients, Patient(sessions[chance.choice(nodes).number]))
+    done, unknown = sum(client.done for client in clients), sum(client.unknown for client in clients)
+    links = sum(len(client.links) for client in clients)
+    print(f"{done} operations, {links} links, {unknown} increments without an answer, {reader.pages} pages of the feed, {len(reader.rows)} rows")
+    wrong += tell_gaps(ones, twos)
+    return wrong
+
+
+def tell_gaps(ones, twos):
+    """Prints for how long no write was acknowledged. Returns what is wrong."""
+    wrong = []
+    of_owner = [played for played in ones if "the owner" in played.name]
+    for what, rounds in (("one node", ones), ("the owner", of_owner), ("two at once", twos)):
+        if rounds:
+            gaps = [played.gap for played in rounds]
+            print(f"{what}: {len(gaps)} faults, no acknowledged write for {statistics.median(gaps):.2f} s (p50), {max(gaps):.2f} s at most")
+            if what == "the owner" and statistics.median(gaps) > NEXT_WRITE_SECONDS_P50_MAX:
+                wrong.append(f"the owner failed: no acknowledged write for {statistics.median(gaps):.2f} s (p50)")
+    return wrong
+
+
+class Application(threading.Thread):
+    """Writes and reads with the driver's default policies, through all nodes."""
+
+    def __init__(self, nodes, number, until):
+        super().__init__(daemon=True)
+        cluster = Cluster([node.address for node in nodes], port=nodes[0].cql, protocol_version=4)
+        nodes[0].clusters.append(cluster)
+        self.session, self.number, self.until = cluster.connect(), number, until
+        self.write = self.session.prepare("INSERT INTO fleet.rolled (k, v) VALUES (?, ?)")
+        self.read = self.session.prepare("SELECT v FROM fleet.rolled WHERE k = ?")
+        self.write.is_idempotent = self.read.is_idempotent = True
+        self.done, self.wrong = 0, []
+
+    def run(self):
+        while not self.until.is_set():
+            key = 1000 * self.number + self.done % 1000
+            try:
+                self.session.execute(self.write, (key, self.done))
+                row = self.session.execute(self.read, (key,)).one()
+                if row is None or row.v != self.done:
+                    self.wrong.append(f"application {self.number} read {row} where it had written {self.done}")
+            except Exception as error:
+                self.wrong.append(f"application {self.number}: {type(error).__name__}: {error}")
+            self.done += 1
+
+
+def roll(nodes):
+    """Ends and starts all nodes, one after the other, under applications. Returns what is wrong."""
+    session = Patient(nodes[0].session())
+    session.execute("CREATE TABLE IF NOT EXISTS fleet.rolled (k int PRIMARY KEY, v int)")
+    until = threading.Event()
+    applications = [Application(nodes, number, until) for number in range(4)]
+    for application in applications:
+        application.start()
+    time.sleep(2)
+    for node in nodes:
+        was_owner = node.owns()
+        begun, before = time.monotonic(), sum(len(application.wrong) for application in applications)
+        node.signal(signal.SIGTERM)
+        node.end()
+        ended = time.monotonic()
+        node.start()
+        started = time.monotonic()
+        # Until drivers have connected to it again.
+        time.sleep(3)
+        errors = sum(len(application.wrong) for application in applications) - before
+        who = "the owner" if was_owner else "an edge"
+        print(f"rolling restart: {who}, node {node.number}: ended in {ended - begun:.2f} s, served {started - ended:.2f} s later; {errors} errors", flush=True)
+    until.set()
+    for application in applications:
+        application.join(timeout=40)
+    wrong = [line for application in applications for line in application.wrong]
+    print(f"rolling restart: {sum(application.done for application in applications)} writes and reads, {len(wrong)} errors seen by applications")
+    return wrong
 
 
 def main():
@@ -314,30 +349,53 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--pairs", type=int, default=0)
+    parser.add_argument("--faults", default=",".join(FAULTS))
+    parser.add_argument("--cut-seconds", type=float, default=4.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--schema-changes", type=int, default=20)
+    parser.add_argument("--rolling", type=int, default=0)
+    parser.add_argument("--keep")
     options = parser.parse_args()
-    random.seed(options.seed)
     chance = random.Random(options.seed)
     print(f"seed {options.seed}, {options.nodes} nodes")
     bucket = os.environ["HELENUS_COMPAT_BUCKET"]
-    wrong = with_nodes(options, options.nodes, bucket, lambda nodes: play(nodes, options, chance))
-    wrong += with_nodes(options, 2, f"{bucket}-of-two", refuse_levels)
+    with tempfile.TemporaryDirectory() as built:
+        connect = compile_connect(built)
+        options.kinds = [kind for kind in options.faults.split(",") if is_possible(kind, connect)]
+        wrong = with_nodes(options, options.nodes, bucket, connect, lambda nodes: play(nodes, options, chance))
+    wrong += with_nodes(options, 2, f"{bucket}-of-two", None, refuse_levels)
     for line in wrong[:20]:
         print(line)
     print(f"{len(wrong)} wrong")
     return 1 if wrong else 0
 
 
-def with_nodes(options, count, bucket, course):
+def is_possible(kind, connect):
+    """Whether this machine has what a fault needs; with CI=true that is an error."""
+    needs = {"clock": (faketime(), "libfaketime"), "peer": (connect, "a C compiler")}.get(kind.split()[0])
+    if needs is None or needs[0]:
+        return True
+    if os.environ.get("CI") == "true":
+        raise SystemExit(f"{kind}: {needs[1]} is not on this machine, and CI=true")
+    print(f"no fault `{kind}`: {needs[1]} is not on this machine")
+    return False
+
+
+def with_nodes(options, count, bucket, connect, course):
     """Starts nodes, and returns what a course with them finds wrong."""
     with tempfile.TemporaryDirectory() as folder:
-        nodes = [Node(options.program, number, free_ports(3), Path(folder), bucket) for number in range(1, count + 1)]
+        folder = Path(options.keep or folder) / f"of-{count}"
+        folder.mkdir(parents=True, exist_ok=True)
+        nodes = [Node(options.program, number, free_ports(3), folder, bucket) for number in range(1, count + 1)]
+        links = Links()
         # Some drivers assume one port on all nodes.
         cql = nodes[0].cql
         for node in nodes:
             node.cql = cql
         try:
+            for node in nodes:
+                node.put_behind(links, connect, nodes)
             for node in nodes:
                 node.start()
             return course(nodes)
@@ -347,12 +405,13 @@ def with_nodes(options, count, bucket, course):
                     cluster.shutdown()
                 if node.process and node.process.poll() is None:
                     node.process.kill()
+            links.end()
 
 
 def refuse_levels(nodes):
     """Kills the owner of two nodes, and asks the other one at each level until QUORUM is met again. Returns what is wrong."""
     owner = next(node for node in nodes if node.owns())
-    session = next(node for node in nodes if node is not owner).session()
+    session = next(node for node in nodes if node is not owner).session(ConsistencyLevel.LOCAL_ONE)
     session.execute(KEYSPACE)
     session.execute(TABLES[0])
     write, read = "INSERT INTO fleet.registers (k, v) VALUES (1, 1)", "SELECT v FROM fleet.registers WHERE k = 1"
@@ -399,61 +458,6 @@ def refuse_levels(nodes):
     answers = [other.forget(f"n{node.number}") for node in (other, owner, owner)]
     if answers != [409, 200, 409]:
         wrong.append(f"to forget a node that is up, one that is down, and that one again was answered {answers}")
-    return wrong
-
-
-def play(nodes, options, chance):
-    sessions = {node.number: node.session() for node in nodes}
-    first = sessions[1]
-    first.execute(KEYSPACE)
-    for table in TABLES:
-        first.execute(table)
-    first.execute("INSERT INTO fleet.chain (k, v) VALUES (1, 0)")
-    until = threading.Event()
-    clients = [Client(10 * node.number + place, node, until) for node in nodes for place in range(2)]
-    for client in clients:
-        client.start()
-    begun = time.monotonic()
-    wrong = change_schema(nodes, sessions, options.schema_changes, chance)
-    spent = time.monotonic() - begun
-    print(f"{options.schema_changes} tables, each written through all nodes at once: {spent * 1000 / max(1, options.schema_changes):.0f} ms each")
-    wrong += tell_status(nodes)
-    time.sleep(2)
-    gaps = []
-    for number in range(options.rounds):
-        owners = [node for node in nodes if node.owns()]
-        edges = [node for node in nodes if node not in owners]
-        is_of_owner = owners and chance.random() < 0.7
-        node = owners[-1] if is_of_owner else chance.choice(edges or nodes)
-        kind = chance.choice(FAULTS)
-        others = [client for client in clients if client.node is not node]
-        before = time.monotonic()
-        counts = [client.done for client in others]
-        waiter = threading.Thread(target=fault, args=(node, kind))
-        waiter.start()
-        longest = before
-        while waiter.is_alive() or time.monotonic() - before < 7:
-            time.sleep(0.02)
-            longest = max(longest, *(client.last for client in others))
-            gap = time.monotonic() - longest
-            if gaps and len(gaps) > number:
-                gaps[number] = max(gaps[number], gap)
-            else:
-                gaps.append(gap)
-        waiter.join()
-        progress = sum(client.done - count for client, count in zip(others, counts))
-        what = "the owner" if is_of_owner else "an edge"
-        print(f"round {number + 1}: {what}, node {node.number}: {kind}: no answer for {gaps[number]:.2f} s, {progress} operations of others")
-        if gaps[number] > NEXT_WRITE_SECONDS_MAX:
-            wrong.append(f"round {number + 1}: no operation was acknowledged for {gaps[number]:.2f} s")
-        time.sleep(1)
-    until.set()
-    for client in clients:
-        client.join(timeout=40)
-    wrong += judge(clients, Patient(sessions[chance.choice(nodes).number]))
-    done = sum(client.done for client in clients)
-    unknown = sum(client.unknown for client in clients)
-    print(f"{done} operations, {sum(len(c.links) for c in clients)} links, {unknown} increments without an answer; longest gap {max(gaps, default=0):.2f} s")
     return wrong
 
 
