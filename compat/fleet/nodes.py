@@ -105,8 +105,9 @@ class Node:
         ready.unlink(missing_ok=True)
         log = self.log.open("a")
         self.begins = self.log.stat().st_size
-        command = [*self.command(), "--ready-file", str(ready)]
-        self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=self.environment())
+        # It ends with this run, however that ends.
+        command = [*self.command(), "--ready-file", str(ready), "--exit-with-stdin"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, env=self.environment())
         begun = time.monotonic()
         while not ready.exists():
             if self.process.poll() is not None or time.monotonic() - begun > READY_SECONDS_MAX:
