@@ -48,6 +48,9 @@ from nodes import Node, faketime, free_ports, owner_of
 #: Seconds until the next acknowledged write after a fault of one node, half of the time, and after one of two: the issue's bounds.
 NEXT_WRITE_SECONDS_MAX, NEXT_WRITE_SECONDS_P50_MAX, NEXT_WRITE_SECONDS_MAX_OF_TWO = 5.0, 4.0, 15.0
 
+#: The same when the owner cannot reach the store (gap fleet-14).
+NEXT_WRITE_SECONDS_MAX_WITHOUT_STORE = 8.0
+
 #: Seconds for which a node keeps its seats after it was heard last.
 SEATED_SECONDS = 10.0
 
@@ -144,11 +147,18 @@ def cut(cuts, seconds):
 class Round:
     """A fault, and what clients of other nodes see of it."""
 
-    def __init__(self, name, affected, clients, act):
-        self.name, self.affected, self.clients, self.act = name, affected, clients, act
+    def __init__(self, name, affected, clients, act, seconds_max):
+        self.name, self.affected, self.clients, self.act, self.seconds_max = name, affected, clients, act, seconds_max
         self.others = [client for client in clients if client.node not in affected]
         #: Longest time without an acknowledged write of any client of another node, and of each of these.
         self.gap = self.gap_of_one = 0.0
+
+    def look(self, begun):
+        """Sees for how long no write was acknowledged."""
+        time.sleep(0.02)
+        now, since = time.monotonic(), [client.last for client in self.others]
+        self.gap = max(self.gap, now - max(begun, *since))
+        self.gap_of_one = max(self.gap_of_one, now - max(begun, min(since)))
 
     def run(self, meanwhile):
         """Returns what is wrong."""
@@ -165,17 +175,16 @@ class Round:
         for act in acts:
             act.start()
         while any(act.is_alive() for act in acts) or time.monotonic() - begun < ROUND_SECONDS:
-            time.sleep(0.02)
-            now, since = time.monotonic(), [client.last for client in self.others]
-            self.gap = max(self.gap, now - max(begun, *since))
-            self.gap_of_one = max(self.gap_of_one, now - max(begun, min(since)))
+            self.look(begun)
         ended, progress = time.monotonic(), sum(client.done for client in self.others) - done
         while any(client.last < ended for client in self.clients) and time.monotonic() - ended < BACK_SECONDS_MAX:
-            time.sleep(0.02)
+            self.look(begun)
         back = time.monotonic() - ended
         text = f"{self.name}: no acknowledged write for {self.gap:.2f} s, of one client {self.gap_of_one:.2f} s"
         print(f"{text}; {progress} operations; all back {back:.2f} s later", flush=True)
         late = sorted({client.node.number for client in self.clients if client.last < ended})
+        if self.gap > self.seconds_max:
+            failed.append(f"{self.name}: no write was acknowledged for {self.gap:.2f} s")
         return failed + ([f"{self.name}: clients of nodes {late} had no write acknowledged for {back:.1f} s afterwards"] if late else [])
 
 
@@ -196,8 +205,8 @@ def make_during(number, maker, nodes, sessions, wrong):
             wrong.append(f"round {number}: {name} of node {maker.number} on node {node.number}: {type(error).__name__}: {error}")
 
 
-def choose(nodes, options, chance, number):
-    """A round's fault of one node: its name, the nodes that it affects, and what to do."""
+def choose(nodes, clients, options, chance, number):
+    """A round with a fault of one node."""
     owner = owner_of(nodes)
     edges = [node for node in nodes if node is not owner]
     is_of_owner = owner is not None and chance.random() < 0.7
@@ -207,10 +216,11 @@ def choose(nodes, options, chance, number):
     affected = [peer if is_of_owner else node] if kind in OF_PEERS else [node]
     name = f"round {number}: {'the owner' if is_of_owner else 'an edge'}, node {node.number}: {kind}"
     name += f", with node {peer.number}" if kind in OF_PEERS else ""
-    return name, affected, lambda: fault(node, peer, kind, options, chance)
+    seconds_max = NEXT_WRITE_SECONDS_MAX_WITHOUT_STORE if is_of_owner and kind in OF_STORES else NEXT_WRITE_SECONDS_MAX
+    return Round(name, affected, clients, lambda: fault(node, peer, kind, options, chance), seconds_max)
 
 
-def choose_two(nodes, chance, number):
+def choose_two(nodes, clients, chance, number):
     owner = owner_of(nodes)
     edges = [node for node in nodes if node is not owner]
     both = [owner, chance.choice(edges)] if owner and number % 2 else chance.sample(edges, 2)
@@ -229,7 +239,8 @@ def choose_two(nodes, chance, number):
             start.join()
 
     who = "the owner and an edge" if owner in both else "two edges"
-    return f"two at once, {number}: {who} killed, nodes {both[0].number} and {both[1].number}, for {seconds:.0f} s", both, act
+    name = f"two at once, {number}: {who} killed, nodes {both[0].number} and {both[1].number}, for {seconds:.0f} s"
+    return Round(name, both, clients, act, NEXT_WRITE_SECONDS_MAX_OF_TWO)
 
 
 def play(nodes, options, chance):
@@ -252,15 +263,10 @@ def play(nodes, options, chance):
     ones, twos = [], []
     for number in range(1, options.rounds + options.pairs + 1):
         of_two = number > options.rounds
-        chosen = choose_two(nodes, chance, number) if of_two else choose(nodes, options, chance, number)
-        name, affected, act = chosen
-        maker = chance.choice([node for node in nodes if node not in affected])
-        played = Round(name, affected, clients, act)
+        played = choose_two(nodes, clients, chance, number) if of_two else choose(nodes, clients, options, chance, number)
+        maker = chance.choice([node for node in nodes if node not in played.affected])
         wrong += played.run(lambda: make_during(number, maker, nodes, sessions, wrong))
         (twos if of_two else ones).append(played)
-        bound = NEXT_WRITE_SECONDS_MAX_OF_TWO if of_two else NEXT_WRITE_SECONDS_MAX
-        if played.gap > bound:
-            wrong.append(f"{name}: no write was acknowledged for {played.gap:.2f} s")
     for _ in range(options.rolling):
         wrong += roll(nodes)
     until.set()
@@ -300,6 +306,8 @@ class Application(threading.Thread):
         self.read = self.session.prepare("SELECT v FROM fleet.rolled WHERE k = ?")
         self.write.is_idempotent = self.read.is_idempotent = True
         self.done, self.wrong = 0, []
+        #: Which node was ended last, and when.
+        self.ended, self.ended_at = None, time.monotonic()
 
     def run(self):
         while not self.until.is_set():
@@ -310,7 +318,8 @@ class Application(threading.Thread):
                 if row is None or row.v != self.done:
                     self.wrong.append(f"application {self.number} read {row} where it had written {self.done}")
             except Exception as error:
-                self.wrong.append(f"application {self.number}: {type(error).__name__}: {error}")
+                after = time.monotonic() - self.ended_at
+                self.wrong.append(f"application {self.number}, {after:.2f} s after {self.ended} was told to end: {type(error).__name__}: {error}")
             self.done += 1
 
 
@@ -324,7 +333,9 @@ def roll(nodes):
         application.start()
     time.sleep(2)
     for node in nodes:
-        was_owner = node.owns()
+        who = f"{'the owner' if node.owns() else 'an edge'}, node {node.number}"
+        for application in applications:
+            application.ended, application.ended_at = who, time.monotonic()
         begun, before = time.monotonic(), sum(len(application.wrong) for application in applications)
         node.signal(signal.SIGTERM)
         node.end()
@@ -334,8 +345,7 @@ def roll(nodes):
         # Until drivers have connected to it again.
         time.sleep(3)
         errors = sum(len(application.wrong) for application in applications) - before
-        who = "the owner" if was_owner else "an edge"
-        print(f"rolling restart: {who}, node {node.number}: ended in {ended - begun:.2f} s, served {started - ended:.2f} s later; {errors} errors", flush=True)
+        print(f"rolling restart: {who}: ended in {ended - begun:.2f} s, served {started - ended:.2f} s later; {errors} errors", flush=True)
     until.set()
     for application in applications:
         application.join(timeout=40)
