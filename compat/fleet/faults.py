@@ -9,7 +9,7 @@ times of ten the owner for it:
     kill                  kill -9; started again 3 s later
     restart               SIGTERM; started again
     stop 1.7, stop 6      SIGSTOP for so many seconds: shorter and longer than the lease
-    clock                 kill -9; started again with a clock that is one hour ahead, one behind, or right
+    clock                 kill -9; started again with a clock that is one hour ahead, one behind, or right; over gs only, since others check dates
     store refuse          for `--cut-seconds`, 4 s, connections to the store are reset
     store hang            … requests wait, and reach the store afterwards
     store 503             … are answered 503
@@ -289,8 +289,8 @@ def tell_gaps(ones, twos):
         if rounds:
             gaps = [played.gap for played in rounds]
             print(f"{what}: {len(gaps)} faults, no acknowledged write for {statistics.median(gaps):.2f} s (p50), {max(gaps):.2f} s at most")
-            if what == "the owner" and statistics.median(gaps) > NEXT_WRITE_SECONDS_P50_MAX:
-                wrong.append(f"the owner failed: no acknowledged write for {statistics.median(gaps):.2f} s (p50)")
+            if what == "one node" and statistics.median(gaps) > NEXT_WRITE_SECONDS_P50_MAX:
+                wrong.append(f"one node failed: no acknowledged write for {statistics.median(gaps):.2f} s (p50)")
     return wrong
 
 
@@ -383,6 +383,9 @@ def main():
 
 def is_possible(kind, connect):
     """Whether this machine has what a fault needs; with CI=true that is an error."""
+    if kind == "clock" and os.environ.get("HELENUS_COMPAT_STORE") != "gs":
+        print("no fault `clock`: this store refuses requests whose date is off, so the node does not start")
+        return False
     needs = {"clock": (faketime(), "libfaketime"), "peer": (connect, "a C compiler")}.get(kind.split()[0])
     if needs is None or needs[0]:
         return True
