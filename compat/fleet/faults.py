@@ -48,6 +48,9 @@ from nodes import Node, faketime, free_ports, owner_of
 #: Seconds until the next acknowledged write after a fault of one node, half of the time, and after one of two: the issue's bounds.
 NEXT_WRITE_SECONDS_MAX, NEXT_WRITE_SECONDS_P50_MAX, NEXT_WRITE_SECONDS_MAX_OF_TWO = 5.0, 4.0, 15.0
 
+#: Rounds whose median is judged.
+JUDGED_ROUNDS_MIN = 20
+
 #: The same when the owner cannot reach the store (gap fleet-14).
 NEXT_WRITE_SECONDS_MAX_WITHOUT_STORE = 8.0
 
@@ -289,7 +292,7 @@ def tell_gaps(ones, twos):
         if rounds:
             gaps = [played.gap for played in rounds]
             print(f"{what}: {len(gaps)} faults, no acknowledged write for {statistics.median(gaps):.2f} s (p50), {max(gaps):.2f} s at most")
-            if what == "one node" and statistics.median(gaps) > NEXT_WRITE_SECONDS_P50_MAX:
+            if what == "one node" and len(gaps) >= JUDGED_ROUNDS_MIN and statistics.median(gaps) > NEXT_WRITE_SECONDS_P50_MAX:
                 wrong.append(f"one node failed: no acknowledged write for {statistics.median(gaps):.2f} s (p50)")
     return wrong
 
