@@ -1,9 +1,9 @@
 """The drivers' suites against nodes of a fleet of four: what passes and what fails is to be as against a server that is alone.
 
-    suites.py PROGRAM [--suites NAME,…] [--against alone,edge,owner,N,…] [--log-folder FOLDER]
+    suites.py PROGRAM [--suites NAME,…] [--against alone,edge,owner,N,…] [--nodes N] [--log-folder FOLDER]
 
-It runs under compat/bucket/with, which names a bucket. The nodes are 127.0.0.4 to 127.0.0.7 at port 9042, which the suites of scylla and gocql assume.
-The server that is alone, over another prefix of the bucket, has the same addresses and is ended before the fleet starts.
+It runs under compat/bucket/with, which names a bucket. The nodes are 127.0.0.4 and on, at port 9042, which the suites of scylla and gocql
+assume. The server that is alone, over another prefix of the bucket, has the same addresses and is ended before the fleet starts.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 from nodes import Node, free_ports
 
 HERE = Path(__file__).resolve().parent
-NUMBERS = (4, 5, 6, 7)
+NUMBERS = [4, 5, 6, 7]
 PORT = 9042
 SUITE_SECONDS_MAX = 1200
 
@@ -104,8 +104,10 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--suites", default=",".join(SUITES))
     parser.add_argument("--against", default="alone,edge,owner")
+    parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--log-folder")
     options = parser.parse_args()
+    del NUMBERS[options.nodes :]
     bucket, suites, against = os.environ["HELENUS_COMPAT_BUCKET"], options.suites.split(","), options.against.split(",")
     found = {}
     with tempfile.TemporaryDirectory() as folder:
