@@ -20,6 +20,8 @@ mod invariants;
 mod prose;
 #[path = "house/refusals.rs"]
 mod refusals;
+#[path = "house/runs.rs"]
+mod runs;
 #[path = "house/source.rs"]
 mod source;
 
