@@ -262,3 +262,22 @@ def judge(clients, session):
     if base != view:
         wrong.append(f"the view has {sorted(view - base)[:5]} beside its base, and lacks {sorted(base - view)[:5]}")
     return wrong
+
+
+def spoil(clients, session):
+    """Negative control: changes what clients know, and what the database has. Returns the words by which the judge has to tell of each."""
+    client = next(client for client in clients if client.acknowledged and client.pair and client.links and True in client.elements.values())
+    key, element = client.number, next(element for element, is_there in client.elements.items() if is_there)
+    far = "USING TIMESTAMP 7258118400000000"
+    session.execute(f"UPDATE fleet.registers {far} SET v = -1 WHERE k = {key}")
+    session.execute(f"UPDATE fleet.counters SET c = c + {client.unknown + 1} WHERE k = {key}")
+    session.execute(f"UPDATE fleet.pairs {far} SET v = -1 WHERE k = {2 * key} AND c = 1")
+    session.execute(f"UPDATE fleet.sets {far} SET s = s - {{{element}}} WHERE k = {key}")
+    client.links.append(client.links[-1])
+    return [f"register {key}:", f"counter {key}:", f"link {client.links[-1]} was given", f"pair {key}:", f"set {key} is"]
+
+
+def bite(clients, session):
+    """Tries the judge on spoiled data. Returns what it does not see."""
+    expected, told = spoil(clients, session), judge(clients, session)
+    return [f"the judge does not see a spoiled {words}" for words in expected if not any(words in line for line in told)]

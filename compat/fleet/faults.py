@@ -22,6 +22,8 @@ During each fault a table is made through a node that has none, and written thro
 two nodes at once, one of them the owner every other time; they are started again after 3 s, or after 13 s, when they have no seats any more.
 `--rolling` rounds end and start all nodes one after the other, while applications with the driver's default policies write and read.
 
+In the end the data is judged, then spoiled and judged again, which must be seen.
+
 At last two nodes of a fleet of their own: the owner is killed. The other one refuses QUORUM, and writes at any level, until the dead node has no
 seats any more; it reads at ONE as soon as it is the owner.
 """
@@ -41,7 +43,7 @@ from cassandra import ConsistencyLevel, InvalidRequest, ReadTimeout, Unavailable
 from cassandra.cluster import Cluster
 from cassandra.query import SimpleStatement
 
-from clients import EXPECTED, KEYSPACE, TABLES, Client, Patient, Reader, judge
+from clients import EXPECTED, KEYSPACE, TABLES, Client, Patient, Reader, bite, judge
 from links import Links, compile_connect
 from nodes import Node, faketime, free_ports, owner_of
 
@@ -276,7 +278,9 @@ def play(nodes, options, chance):
     for thread in (*clients, reader):
         thread.join(timeout=40)
     wrong += reader.finish(set().union(*(client.seen for client in clients)))
-    wrong += judge(clients, Patient(sessions[chance.choice(nodes).number]))
+    session = Patient(sessions[chance.choice(nodes).number])
+    wrong += judge(clients, session)
+    wrong += bite(clients, session)
     done, unknown = sum(client.done for client in clients), sum(client.unknown for client in clients)
     links = sum(len(client.links) for client in clients)
     print(f"{done} operations, {links} links, {unknown} increments without an answer, {reader.pages} pages of the feed, {len(reader.rows)} rows")
