@@ -1,6 +1,6 @@
 """Nodes of a fleet that fail while clients write, read and change the schema through all of them.
 
-    faults.py PROGRAM [--nodes N] [--rounds N] [--pairs N] [--faults NAME,…] [--cut-seconds N] [--seed N] [--schema-changes N] [--rolling N] [--keep FOLDER]
+    faults.py PROGRAM [--nodes N] [--rounds N] [--pairs N] [--faults NAME,…] [--cut-seconds N] [--seed N] [--schema-changes N] [--rolling N] [--idle] [--keep FOLDER]
 
 It runs under compat/bucket/with, which names a bucket. Each node is a process at an address of its own, 127.0.0.1 and up; clients.py says what clients
 do. links.py stands between each node and the store, and between each two nodes (connect.c says how). A round picks a fault by its seed, and seven
@@ -25,7 +25,8 @@ two nodes at once, one of them the owner every other time; they are started agai
 In the end the data is judged, then spoiled and judged again, which must be seen.
 
 At last two nodes of a fleet of their own: the owner is killed. The other one refuses QUORUM, and writes at any level, until the dead node has no
-seats any more; it reads at ONE as soon as it is the owner.
+seats any more; it reads at ONE as soon as it is the owner. With `--idle` four nodes with one client, whose owner loses the store: its node
+writes, and then the others, which nobody has asked meanwhile.
 """
 
 import argparse
@@ -54,13 +55,16 @@ NEXT_WRITE_SECONDS_MAX, NEXT_WRITE_SECONDS_P50_MAX, NEXT_WRITE_SECONDS_MAX_OF_TW
 JUDGED_ROUNDS_MIN = 20
 
 #: The same when the owner cannot reach the store (gap fleet-14).
-NEXT_WRITE_SECONDS_MAX_WITHOUT_STORE = 8.0
+NEXT_WRITE_SECONDS_MAX_WITHOUT_STORE = 12.0
 
 #: Seconds for which a node keeps its seats after it was heard last.
 SEATED_SECONDS = 10.0
 
 #: Seconds after a fault in which each client has to have a write acknowledged: a node that lost the lease is an edge again within ten.
 BACK_SECONDS_MAX = 15.0
+
+#: Seconds until a node writes whose owner has no store, with one client.
+IDLE_SECONDS = 30.0
 
 #: Seconds that are watched at least.
 ROUND_SECONDS = 7.0
@@ -248,6 +252,31 @@ def choose_two(nodes, clients, chance, number):
     return Round(name, both, clients, act, NEXT_WRITE_SECONDS_MAX_OF_TWO)
 
 
+def lose_store(nodes):
+    """The owner has no store, and one other node is asked to write until it has. Returns what is wrong: then each node, asked for nothing before, writes."""
+    owner = owner_of(nodes)
+    edges = [node for node in nodes if node is not owner]
+    sessions = {node.number: node.session() for node in nodes}
+    for text in (KEYSPACE, TABLES[0]):
+        sessions[owner.number].execute(text)
+    wrong = []
+    owner.links.fail(owner.to_store, "refuse")
+    for node in (*edges, owner):
+        begun = time.monotonic()
+        seconds_max = IDLE_SECONDS if node is edges[0] else BACK_SECONDS_MAX
+        while time.monotonic() - begun < seconds_max:
+            try:
+                sessions[node.number].execute(f"INSERT INTO fleet.registers (k, v) VALUES ({node.number}, 1)")
+                break
+            except EXPECTED:
+                time.sleep(0.1)
+        else:
+            wrong.append(f"node {node.number} wrote nothing for {seconds_max:.0f} s after the owner, node {owner.number}, had no store")
+        print(f"without the owner's store, alone: node {node.number} wrote after {time.monotonic() - begun:.1f} s")
+        owner.links.fail(owner.to_store, "none")
+    return wrong
+
+
 def play(nodes, options, chance):
     sessions = {node.number: node.session() for node in nodes}
     first = sessions[1]
@@ -372,6 +401,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--schema-changes", type=int, default=20)
     parser.add_argument("--rolling", type=int, default=0)
+    parser.add_argument("--idle", action="store_true")
     parser.add_argument("--keep")
     options = parser.parse_args()
     chance = random.Random(options.seed)
@@ -382,6 +412,8 @@ def main():
         options.kinds = [kind for kind in options.faults.split(",") if is_possible(kind, connect)]
         wrong = with_nodes(options, options.nodes, bucket, connect, lambda nodes: play(nodes, options, chance))
     wrong += with_nodes(options, 2, f"{bucket}-of-two", None, refuse_levels)
+    if options.idle:
+        wrong += with_nodes(options, 4, f"{bucket}-idle", None, lose_store)
     for line in wrong[:20]:
         print(line)
     print(f"{len(wrong)} wrong")
