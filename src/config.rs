@@ -197,21 +197,9 @@ impl Config {
         data_url(values)?;
         values.parsed::<Durability>("durability")?;
         let is_metered = is_metered(values)?;
-        let server = Options {
-            listen: values.addresses("listen")?,
-            tls: tls(values, profile)?,
-            credentials: credentials(values, profile)?,
-            limits: limits(values)?,
-            nodes: nodes(values)?,
-            profile,
-            is_port_shared: false,
-            login_key: 0,
-        };
-        let open = values.parsed::<bool>("allow-unauthenticated-network")?;
-        refuse_open_network(&server, open)?;
-        refuse_plain_text_login(&server, values.parsed("allow-plain-text-login")?)?;
+        let server = server(values, profile)?;
         let admin_listen = values.admin_listen()?;
-        refuse_open_admin(admin_listen, open)?;
+        refuse_open_admin(admin_listen, values.parsed("allow-unauthenticated-network")?)?;
         Ok(Self {
             data: values.text("data").unwrap_or_default().to_owned(),
             durability: values.text("durability").unwrap_or_default().to_owned(),
@@ -261,22 +249,14 @@ impl Config {
             call_limits: call_limits(values)?,
             page_bytes_max: page_bytes_max(values)?,
             request_log_max: values.within("request-log-max", 0..=REQUEST_LOG_MAX)?,
-            charge_payload: if is_metered {
-                charge_payload(values)?
-            } else {
-                ChargePayload::Never
-            },
+            charge_payload: charge_payload(values, is_metered)?,
             partitions: PartitionLimits {
                 bytes_max: scale(values)?.of(values.parsed("partition-bytes-max")?),
                 merges: values.parsed("partition-merge")?,
             },
             throughput: throughput(values)?,
             partition_check_interval: values.seconds("partition-check-seconds")?,
-            heat: LoadLimits {
-                units_per_second_max: RequestUnits::whole(scale(values)?.of(values.parsed("partition-units-max")?)),
-                hot_percent: values.within("partition-hot-percent", 1..=100)?,
-                checks: values.parsed("partition-hot-checks")?,
-            },
+            heat: load_limits(values)?,
             heat_check_interval: if is_metered {
                 values.seconds("heat-check-seconds")?
             } else {
@@ -285,30 +265,53 @@ impl Config {
             fault_plan: fault_plan(values)?,
             threads: threads(values)?,
             log: log(values)?,
-            log_format: match values.text("log-format") {
-                Some("human") => LogFormat::Human,
-                Some("json") => LogFormat::Json,
-                Some("auto") | None => LogFormat::Auto,
-                Some(other) => return Err(values.wrong("log-format", other, "one of human, json, auto")),
-            },
+            log_format: log_format(values)?,
             ready_fd: values.optional("ready-fd")?,
             ready_file: values.text("ready-file").map(PathBuf::from),
             ready_json: values.text("ready-json").map(PathBuf::from),
             exit_with_stdin: values.parsed("exit-with-stdin")?,
-            settings: values
-                .iter()
-                .map(|(setting, values, _)| {
-                    // A reader of the settings must not learn the key.
-                    let value = if is_hidden(setting, values) {
-                        "***".to_owned()
-                    } else {
-                        values.join(",")
-                    };
-                    (setting.name.into(), value)
-                })
-                .collect(),
+            settings: shown(values),
         })
     }
+}
+
+/// How clients are served. Refused if the network could reach it without a login, or read a password.
+fn server(values: &Values, profile: Profile) -> Result<Options, ConfigError> {
+    let server = Options {
+        listen: values.addresses("listen")?,
+        tls: tls(values, profile)?,
+        credentials: credentials(values, profile)?,
+        limits: limits(values)?,
+        nodes: nodes(values)?,
+        profile,
+        is_port_shared: false,
+        login_key: 0,
+    };
+    refuse_open_network(&server, values.parsed("allow-unauthenticated-network")?)?;
+    refuse_plain_text_login(&server, values.parsed("allow-plain-text-login")?)?;
+    Ok(server)
+}
+
+/// When the load of a physical partition is too high.
+fn load_limits(values: &Values) -> Result<LoadLimits, ConfigError> {
+    Ok(LoadLimits {
+        units_per_second_max: RequestUnits::whole(scale(values)?.of(values.parsed("partition-units-max")?)),
+        hot_percent: values.within("partition-hot-percent", 1..=100)?,
+        checks: values.parsed("partition-hot-checks")?,
+    })
+}
+
+/// All effective values. A reader of them must not learn a key.
+fn shown(values: &Values) -> Vec<(String, String)> {
+    let shown = values.iter().map(|(setting, values, _)| {
+        let value = if is_hidden(setting, values) {
+            "***".to_owned()
+        } else {
+            values.join(",")
+        };
+        (setting.name.into(), value)
+    });
+    shown.collect()
 }
 
 /// Whether the values of a setting must not be shown: a secret, or a URL that may contain one and is refused when it is
@@ -446,7 +449,20 @@ fn fault_plan(values: &Values) -> Result<Option<Plan>, ConfigError> {
     Ok(Some(plan))
 }
 
-fn charge_payload(values: &Values) -> Result<ChargePayload, ConfigError> {
+fn log_format(values: &Values) -> Result<LogFormat, ConfigError> {
+    match values.text("log-format") {
+        Some("human") => Ok(LogFormat::Human),
+        Some("json") => Ok(LogFormat::Json),
+        Some("auto") | None => Ok(LogFormat::Auto),
+        Some(other) => Err(values.wrong("log-format", other, "one of human, json, auto")),
+    }
+}
+
+/// When responses contain charges: never if there are none.
+fn charge_payload(values: &Values, is_metered: bool) -> Result<ChargePayload, ConfigError> {
+    if !is_metered {
+        return Ok(ChargePayload::Never);
+    }
     let Some(text) = values.text("request-charge-payload") else {
         return Ok(match values.parsed("profile")? {
             Profile::Cosmos => ChargePayload::Always,

@@ -235,15 +235,8 @@ fn attempt(
     };
     apply(&data.join(path), damage, &form.join(path))?;
     let before = Files::read(&data)?;
-    let checked = launch.check_indexes()?;
-    if let Some(told) = &checked {
-        // A panic of the engine that is caught and told by name is a refusal like others.
-        if told.contains(&format!("exit status: {PANICKED}")) || told.contains("signal: ") {
-            return Ok(Err(format!("check-indexes panics: {}", last(told))));
-        }
-        if let Some(changed) = before.changed(&Files::read(&data)?) {
-            return Ok(Err(format!("check-indexes fails and changes {changed}")));
-        }
+    if let Some(fault) = fault_of_check_indexes(&launch, &data, &before)? {
+        return Ok(Err(fault));
     }
     let (code, told) = launch.salvage(&place.path().join("salvaged"))?;
     if code.is_none() || code == Some(PANICKED) || told.contains("stack backtrace") || told.contains("panicked at") {
@@ -291,6 +284,19 @@ fn attempt(
             .map_err(|lacks| format!("salvage says complete, and {lacks}")),
         other => other,
     })
+}
+
+/// The fault of `check-indexes`: it panics, or it fails and changes a file.
+fn fault_of_check_indexes(launch: &Launch, data: &Path, before: &Files) -> Outcome<Option<String>> {
+    let Some(told) = launch.check_indexes()? else {
+        return Ok(None);
+    };
+    // A panic of the engine that is caught and told by name is a refusal like others.
+    if told.contains(&format!("exit status: {PANICKED}")) || told.contains("signal: ") {
+        return Ok(Some(format!("check-indexes panics: {}", last(&told))));
+    }
+    let changed = before.changed(&Files::read(data)?);
+    Ok(changed.map(|changed| format!("check-indexes fails and changes {changed}")))
 }
 
 /// Restores what was salvaged into another directory, and compares it; the inner error is what it lacks.

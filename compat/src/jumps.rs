@@ -16,6 +16,7 @@
 use crate::crash::{all_rows, int};
 use crate::launch::{self, Launch, each_engine};
 use crate::raw::{Connection, unhex};
+use crate::server::Server;
 use crate::{Error, Outcome, clock, tools};
 use clap::Args;
 use std::collections::BTreeMap;
@@ -131,6 +132,15 @@ fn of_engine(engine: &str, options: &Options, jumps: bool) -> Outcome<bool> {
     let held = client.faults.is_empty();
     launch.clock_offset_seconds = 0;
     let server = launch.start(folder.path())?;
+    let control = sees_control(engine, &server, &mut client);
+    if jumps && jumped == 0 {
+        println!("clock: {engine}: nothing proved");
+    }
+    Ok(held && control && (!jumps || jumped > 0))
+}
+
+/// Whether the client notices a write of yesterday, which it must.
+fn sees_control(engine: &str, server: &Server, client: &mut Client) -> bool {
     let control = server
         .connect()
         .and_then(|mut connection| client.control(&mut connection))
@@ -142,10 +152,7 @@ fn of_engine(engine: &str, options: &Options, jumps: bool) -> Outcome<bool> {
         "clock: {engine}: control, a write of yesterday: {}",
         if control { "seen" } else { "NOT seen" }
     );
-    if jumps && jumped == 0 {
-        println!("clock: {engine}: nothing proved");
-    }
-    Ok(held && control && (!jumps || jumped > 0))
+    control
 }
 
 #[derive(Debug, Default)]

@@ -110,23 +110,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
     );
     let checking = clock::now();
     let by_pair = history::by_pair(&history, options.pairs);
-    let mut held = true;
-    let mut configurations = 0;
-    for (pair, operations) in by_pair.iter().enumerate() {
-        let (verdict, looked_at) = check::check(operations);
-        configurations += looked_at;
-        match verdict {
-            Verdict::Linearizable => {}
-            Verdict::Refused(stuck) => {
-                held = false;
-                println!("linear: pair {pair} is not linearizable; nothing explains one of:");
-                for operation in stuck.iter().take(20) {
-                    println!("  {operation:?}");
-                }
-            }
-            Verdict::GaveUp => return Err(Error::failed(format!("pair {pair}: too many orders to look at"))),
-        }
-    }
+    let Checked { held, configurations } = check_pairs(&by_pair)?;
     println!(
         "linear: {} registers in {} pairs {}; {configurations} configurations looked at in {:.1} s",
         options.pairs * 2,
@@ -135,6 +119,37 @@ pub fn run(options: &Options) -> Outcome<bool> {
         clock::millis_since(checking) / 1000.0,
     );
     Ok(held && falsified_are_refused(&by_pair, &mut random))
+}
+
+/// What the check of all pairs found.
+struct Checked {
+    /// Whether each pair is linearizable.
+    held: bool,
+    configurations: usize,
+}
+
+/// Checks each pair of registers, and prints what nothing explains.
+fn check_pairs(by_pair: &[Vec<Operation>]) -> Outcome<Checked> {
+    let mut checked = Checked {
+        held: true,
+        configurations: 0,
+    };
+    for (pair, operations) in by_pair.iter().enumerate() {
+        let (verdict, looked_at) = check::check(operations);
+        checked.configurations += looked_at;
+        match verdict {
+            Verdict::Linearizable => {}
+            Verdict::Refused(stuck) => {
+                checked.held = false;
+                println!("linear: pair {pair} is not linearizable; nothing explains one of:");
+                for operation in stuck.iter().take(20) {
+                    println!("  {operation:?}");
+                }
+            }
+            Verdict::GaveUp => return Err(Error::failed(format!("pair {pair}: too many orders to look at"))),
+        }
+    }
+    Ok(checked)
 }
 
 /// Changes the history in ways that no correct server could have answered, and wants each refused.

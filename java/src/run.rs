@@ -3,7 +3,7 @@
 use crate::class::{Class, Kind};
 use crate::limits::VALUE_BYTES;
 use crate::machine::{Machine, Run, Stop, same};
-use crate::operate;
+use crate::operate::{self, Operator};
 use crate::tree::{Call, Node, Place, Reason, Statement};
 use crate::value::{Object, Prim, Value};
 
@@ -234,7 +234,6 @@ impl Machine<'_> {
         }
     }
 
-    #[expect(clippy::too_many_lines, reason = "one arm for each node")]
     fn evaluate(&mut self, node: &Node) -> Run<Value> {
         self.step(1)?;
         match node {
@@ -251,16 +250,7 @@ impl Machine<'_> {
                 Value::Prim(value) => Ok(Value::Prim(operate::unary(*operator, value))),
                 _ => Self::fault("an operand is no primitive"),
             },
-            Node::Binary { operator, left, right } => {
-                let (left, right) = (self.evaluate(left)?, self.evaluate(right)?);
-                match (left, right) {
-                    (Value::Prim(left), Value::Prim(right)) => match operate::binary(*operator, left, right) {
-                        Some(value) => Ok(Value::Prim(value)),
-                        None => self.throw(Class::Arithmetic, "/ by zero"),
-                    },
-                    _ => Self::fault("an operand is no primitive"),
-                }
-            }
+            Node::Binary { operator, left, right } => self.binary(*operator, left, right),
             Node::And(left, right) => Ok(Value::boolean(self.test(left)? && self.test(right)?)),
             Node::Or(left, right) => Ok(Value::boolean(self.test(left)? || self.test(right)?)),
             Node::Conditional(condition, then, otherwise) => {
@@ -278,16 +268,7 @@ impl Machine<'_> {
                 Value::Prim(value) => Ok(self.boxed(value)),
                 other => Ok(other),
             },
-            Node::Unbox { of, class, because } => match self.evaluate(of)? {
-                Value::Boxed(value, _) | Value::Prim(value) => Ok(Value::Prim(value)),
-                _ => {
-                    let kind = class.unboxed().map_or("", Kind::name);
-                    self.throw_null(
-                        &format!("Cannot invoke \"{}.{kind}Value()\"", class.full_name()),
-                        because,
-                    )
-                }
-            },
+            Node::Unbox { of, class, because } => self.unbox(of, *class, because),
             Node::Cast(class, of) => {
                 let value = self.evaluate(of)?;
                 self.cast(*class, value)
@@ -301,27 +282,14 @@ impl Machine<'_> {
                 let (left, right) = (self.evaluate(left)?, self.evaluate(right)?);
                 Ok(Value::boolean(same(&left, &right) != *different))
             }
-            Node::Concat(left, right) => {
-                let (left, right) = (self.evaluate(left)?, self.evaluate(right)?);
-                let mut text = Vec::new();
-                self.append(&left, &mut text)?;
-                self.append(&right, &mut text)?;
-                self.text(&text)
-            }
+            Node::Concat(left, right) => self.concat(left, right),
             Node::Call(call) => self.call(call),
             Node::NewArray {
                 kind,
                 sizes,
                 dimensions,
             } => self.new_array(*kind, sizes, *dimensions),
-            Node::Elements { elements } => {
-                let items = elements
-                    .iter()
-                    .map(|element| self.evaluate(element))
-                    .collect::<Run<Vec<Value>>>()?;
-                self.allocate(items.len() as u64 * VALUE_BYTES)?;
-                self.make(Object::Array { items })
-            }
+            Node::Elements { elements } => self.array_with(elements),
             Node::Index { of, at, because } => {
                 let (array, at) = (self.evaluate(of)?, self.int(at)?);
                 self.element(&array, at, because)
@@ -330,13 +298,56 @@ impl Machine<'_> {
                 let (array, at, value) = (self.evaluate(of)?, self.int(at)?, self.evaluate(value)?);
                 self.set_element(&array, at, value, because)
             }
-            Node::Length { of, because } => match self.evaluate(of)? {
-                Value::Ref(handle) => match self.object(handle)? {
-                    Object::Array { items, .. } => Ok(Value::int(i32::try_from(items.len()).unwrap_or(i32::MAX))),
-                    _ => Self::fault("an array was expected"),
-                },
-                _ => self.throw_null("Cannot read the array length", because),
+            Node::Length { of, because } => self.array_length(of, because),
+        }
+    }
+
+    fn binary(&mut self, operator: Operator, left: &Node, right: &Node) -> Run<Value> {
+        let (left, right) = (self.evaluate(left)?, self.evaluate(right)?);
+        match (left, right) {
+            (Value::Prim(left), Value::Prim(right)) => match operate::binary(operator, left, right) {
+                Some(value) => Ok(Value::Prim(value)),
+                None => self.throw(Class::Arithmetic, "/ by zero"),
             },
+            _ => Self::fault("an operand is no primitive"),
+        }
+    }
+
+    fn unbox(&mut self, of: &Node, class: Class, because: &Reason) -> Run<Value> {
+        match self.evaluate(of)? {
+            Value::Boxed(value, _) | Value::Prim(value) => Ok(Value::Prim(value)),
+            _ => {
+                let kind = class.unboxed().map_or("", Kind::name);
+                let invoked = format!("Cannot invoke \"{}.{kind}Value()\"", class.full_name());
+                self.throw_null(&invoked, because)
+            }
+        }
+    }
+
+    fn concat(&mut self, left: &Node, right: &Node) -> Run<Value> {
+        let (left, right) = (self.evaluate(left)?, self.evaluate(right)?);
+        let mut text = Vec::new();
+        self.append(&left, &mut text)?;
+        self.append(&right, &mut text)?;
+        self.text(&text)
+    }
+
+    fn array_with(&mut self, elements: &[Node]) -> Run<Value> {
+        let items = elements
+            .iter()
+            .map(|element| self.evaluate(element))
+            .collect::<Run<Vec<Value>>>()?;
+        self.allocate(items.len() as u64 * VALUE_BYTES)?;
+        self.make(Object::Array { items })
+    }
+
+    fn array_length(&mut self, of: &Node, because: &Reason) -> Run<Value> {
+        match self.evaluate(of)? {
+            Value::Ref(handle) => match self.object(handle)? {
+                Object::Array { items, .. } => Ok(Value::int(i32::try_from(items.len()).unwrap_or(i32::MAX))),
+                _ => Self::fault("an array was expected"),
+            },
+            _ => self.throw_null("Cannot read the array length", because),
         }
     }
 

@@ -18,6 +18,7 @@
 mod change;
 mod clauses;
 mod columns;
+mod constants;
 mod functions;
 mod judge;
 mod pair;
@@ -351,17 +352,10 @@ fn ask(
         ours: &ours,
     };
     let mut verdict = judge::judge(&case);
-    if verdict == Verdict::Different {
-        let mut elsewhere = Pair::new(shared.cassandra, &shared.options.target);
-        let mut room = second::Room {
-            pair: &mut *pair,
-            elsewhere: &mut elsewhere,
-            keyspace: &format!("gen_{}_{number}_w", shared.options.seed),
-            before: asked,
-        };
-        if let Some(rule) = unless_unbuilt(second::judge(&mut room, &case))?.flatten() {
-            verdict = Verdict::Known(judge::RULES.len() + rule);
-        }
+    if verdict == Verdict::Different
+        && let Some(rule) = known_by_second_question(shared, pair, asked, &case, number)?
+    {
+        verdict = Verdict::Known(judge::RULES.len() + rule);
     }
     let parts_ways = judge::parts_ways(&question, &theirs, &ours);
     if shared.options.verbose {
@@ -395,9 +389,9 @@ fn ask(
         };
         if again == Again::Vanished {
             tally.vanished += 1;
+            let at = asked.len();
             println!(
-                "did not come again: round {number}, statement {}: {}",
-                asked.len(),
+                "did not come again: round {number}, statement {at}: {}",
                 question.script()
             );
             for line in report::difference(&theirs, &ours) {
@@ -417,13 +411,8 @@ fn ask(
     };
     let keyspace = format!("gen_{}_{number}_s", shared.options.seed);
     let mut lab = Pair::new(shared.cassandra, &shared.options.target);
-    let found = shrink::shrink(
-        &mut lab,
-        &keyspace,
-        asked,
-        (theirs, ours),
-        Duration::from_secs(shared.options.shrink_seconds),
-    )?;
+    let budget = Duration::from_secs(shared.options.shrink_seconds);
+    let found = shrink::shrink(&mut lab, &keyspace, asked, (theirs, ours), budget)?;
     let name = format!("found_{}_{number}_{}", shared.options.seed, asked.len());
     show(&name, &signature, &found);
     if let Some(folder) = &shared.options.keep
@@ -436,6 +425,24 @@ fn ask(
         keep(folder, &name, &found, shared.cassandra)?;
     }
     Ok(goes_on.then_some(is_taken))
+}
+
+/// The rule of [`second::RULES`] that a further question shows to explain the difference.
+fn known_by_second_question(
+    shared: &Shared<'_>,
+    pair: &mut Pair,
+    asked: &[Question],
+    case: &judge::Case<'_>,
+    number: u64,
+) -> Outcome<Option<usize>> {
+    let mut elsewhere = Pair::new(shared.cassandra, &shared.options.target);
+    let mut room = second::Room {
+        pair,
+        elsewhere: &mut elsewhere,
+        keyspace: &format!("gen_{}_{number}_w", shared.options.seed),
+        before: asked,
+    };
+    Ok(unless_unbuilt(second::judge(&mut room, case))?.flatten())
 }
 
 /// `None` where Cassandra did not build a view. A difference that is asked again must not be lost to that.

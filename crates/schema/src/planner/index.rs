@@ -343,6 +343,14 @@ pub(crate) struct ProbePlan {
     wanted: ProbeTarget,
 }
 
+/// The bytes of a term with bound values; `None` if it is null or not set.
+fn bytes_of(term: &TypedTerm, binding: &Binding<'_>) -> Result<Option<bytes::Bytes>, Error> {
+    Ok(match term.bind(binding)? {
+        Value::Bytes(bytes) => Some(bytes),
+        Value::Null | Value::Unset => None,
+    })
+}
+
 impl ProbePlan {
     /// The index lookups that restrictions allow.
     pub(crate) fn all<'r>(table: &Table, restrictions: impl IntoIterator<Item = &'r Restriction>) -> Vec<Self> {
@@ -371,16 +379,10 @@ impl ProbePlan {
     }
 
     /// The lookup with bound values; `None` means that this lookup cannot be used.
-    #[expect(clippy::too_many_lines, reason = "one arm for each form in which an index is asked")]
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<IndexProbe>, Error> {
         let target = &self.target;
         let mut is_equality = !target.ty().has_equal_forms();
-        let bytes = |term: &TypedTerm| -> Result<Option<bytes::Bytes>, Error> {
-            Ok(match term.bind(binding)? {
-                Value::Bytes(bytes) => Some(bytes),
-                Value::Null | Value::Unset => None,
-            })
-        };
+        let bytes = |term: &TypedTerm| bytes_of(term, binding);
         let mut ranges = Vec::new();
         match &self.wanted {
             ProbeTarget::AnyOf(terms) => {
@@ -407,31 +409,9 @@ impl ProbePlan {
             }
             ProbeTarget::Slice(lower, upper) => {
                 is_equality = false;
-                let mut range = ClusteringRange {
-                    start: Vec::new(),
-                    end: None,
+                let Some(range) = self.slice(lower.as_ref(), upper.as_ref(), binding)? else {
+                    return Ok(None);
                 };
-                if let Some((term, inclusive)) = lower {
-                    let Some(value) = bytes(term)? else { return Ok(None) };
-                    let probe = target.encode_probe(&value);
-                    range.start = if *inclusive {
-                        probe
-                    } else {
-                        match range::successor(&probe) {
-                            Some(after) => after,
-                            None => return Ok(None),
-                        }
-                    };
-                }
-                if let Some((term, inclusive)) = upper {
-                    let Some(value) = bytes(term)? else { return Ok(None) };
-                    let probe = target.encode_probe(&value);
-                    range.end = if *inclusive {
-                        range::successor(&probe)
-                    } else {
-                        Some(probe)
-                    };
-                }
                 ranges.push(range);
             }
             ProbeTarget::Entry(key, value) => {
@@ -472,6 +452,45 @@ impl ProbePlan {
             ranges: range::sort_and_merge(ranges),
             is_equality,
         }))
+    }
+
+    /// The entries between two bounds; `None` means that no value lies there.
+    fn slice(
+        &self,
+        lower: Option<&Bound>,
+        upper: Option<&Bound>,
+        binding: &Binding<'_>,
+    ) -> Result<Option<ClusteringRange>, Error> {
+        let mut range = ClusteringRange {
+            start: Vec::new(),
+            end: None,
+        };
+        if let Some((term, inclusive)) = lower {
+            let Some(value) = bytes_of(term, binding)? else {
+                return Ok(None);
+            };
+            let probe = self.target.encode_probe(&value);
+            range.start = if *inclusive {
+                probe
+            } else {
+                match range::successor(&probe) {
+                    Some(after) => after,
+                    None => return Ok(None),
+                }
+            };
+        }
+        if let Some((term, inclusive)) = upper {
+            let Some(value) = bytes_of(term, binding)? else {
+                return Ok(None);
+            };
+            let probe = self.target.encode_probe(&value);
+            range.end = if *inclusive {
+                range::successor(&probe)
+            } else {
+                Some(probe)
+            };
+        }
+        Ok(Some(range))
     }
 
     /// The entries of a value; `None` means that the index has no entry for it.

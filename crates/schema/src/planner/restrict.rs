@@ -287,6 +287,37 @@ impl PartitionPlan {
     }
 }
 
+/// The position of the first clustering column without values; those before it have some, if only to filter with.
+fn first_without_values(table: &Table, found: &Restrictions) -> usize {
+    let names = |column: usize| {
+        found.clustering.iter().any(|restriction| {
+            restriction.columns.contains(&column)
+                && matches!(restriction.test, Test::Eq(_) | Test::In(_) | Test::InMarker(_))
+        })
+    };
+    let mut clustering = table.partition_key_count..table.partition_key_count + table.clustering_count;
+    let end = clustering.end;
+    clustering.find(|column| !names(*column)).unwrap_or(end)
+}
+
+/// The slice that begins at this column, if it has both bounds.
+fn between(found: &Restrictions, column: usize) -> Option<Between> {
+    found.clustering.iter().find_map(|restriction| {
+        let columns = &restriction.columns;
+        match &restriction.test {
+            Test::Slice {
+                lower: Some(lower),
+                upper: Some(upper),
+            } if columns.first() == Some(&column) => Some(Between {
+                columns: columns.clone(),
+                lower: lower.clone(),
+                upper: upper.clone(),
+            }),
+            _ => None,
+        }
+    })
+}
+
 impl RowsPlan {
     /// Plans the restrictions that select keys or key ranges; returns the others, which can only filter.
     ///
@@ -367,37 +398,12 @@ impl RowsPlan {
                 next = restriction.last() + 1;
             }
         }
-        let full = open && next == table.partition_key_count + table.clustering_count;
-        let names = |column: usize| {
-            found.clustering.iter().any(|restriction| {
-                restriction.columns.contains(&column)
-                    && matches!(restriction.test, Test::Eq(_) | Test::In(_) | Test::InMarker(_))
-            })
-        };
-        let clustering = table.partition_key_count..table.partition_key_count + table.clustering_count;
-        let named_to = clustering
-            .clone()
-            .find(|column| !names(*column))
-            .unwrap_or(clustering.end);
-        let between = found.clustering.iter().find_map(|restriction| {
-            let columns = &restriction.columns;
-            match &restriction.test {
-                Test::Slice {
-                    lower: Some(lower),
-                    upper: Some(upper),
-                } if columns.first() == Some(&named_to) => Some(Between {
-                    columns: columns.clone(),
-                    lower: lower.clone(),
-                    upper: upper.clone(),
-                }),
-                _ => None,
-            }
-        });
+        let named_to = first_without_values(table, found);
         let plan = Self {
             parts,
-            full,
+            full: open && next == table.partition_key_count + table.clustering_count,
             named_to,
-            between,
+            between: between(found, named_to),
         };
         (plan, left)
     }

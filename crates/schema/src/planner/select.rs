@@ -12,7 +12,7 @@ use super::error::Error;
 use super::feed::FeedPlan;
 use super::index::{self, ProbePlan, needs_filtering};
 use super::key::check_partition_key;
-use super::rank::Stage;
+use super::rank::{Faults, Stage};
 use super::refusal::SelectRefusal;
 use super::restrict::{FilterPlan, KeysPlan, PartitionPlan};
 use super::restriction::{Kind, Restriction, Restrictions, Test, column};
@@ -320,6 +320,25 @@ impl Tests {
     }
 }
 
+/// The fault of a selection that comes before those of the restrictions.
+///
+/// Cassandra validates restrictions before the selection. A table with static columns is the exception: there it first tests whether only
+/// those are selected, and prepares selectors for that test. Later it takes each selector through both stages before the next one, since
+/// the list of selectors is lazy.
+fn fault_before_restrictions(table: &Table, select: &ast::Select, faults: &Faults) -> Option<Error> {
+    if !table.has_static() {
+        return None;
+    }
+    faults.first_of(Stage::Prepare, prepared_first(table, select)).cloned()
+}
+
+/// A row of a change feed as JSON has the system columns too.
+fn show_system_columns(selection: &mut SelectionPlan) {
+    let template = Arc::make_mut(&mut selection.template);
+    template.has_system_columns = true;
+    template.needs_metadata = true;
+}
+
 /// Plans a SELECT.
 #[expect(
     clippy::too_many_lines,
@@ -340,16 +359,12 @@ pub(crate) fn select(
         |term: &Option<Term>, name: &str| term.as_ref().map(|term| typer.term(term, &int(name))).transpose();
     let limit = limit_term(&select.limit, "[limit]")?;
     let per_partition_limit = limit_term(&select.per_partition_limit, "[per_partition_limit]")?;
-    // Cassandra validates restrictions before the selection. A table with static columns is the exception: there it
-    // first tests whether only those are selected, and prepares selectors for that test. Later it takes each selector
-    // through both stages before the next one, since the list of selectors is lazy.
-    let selection = match selection::plan(typer, table, select) {
-        Err(faults) if table.has_static() => match faults.first_of(Stage::Prepare, prepared_first(table, select)) {
-            Some(error) => return Err(error.clone()),
-            None => Err(faults.first()),
-        },
-        planned => planned.map_err(|faults| faults.first()),
-    };
+    let selection = selection::plan(typer, table, select);
+    if let Err(faults) = &selection
+        && let Some(error) = fault_before_restrictions(table, select, faults)
+    {
+        return Err(error);
+    }
     let ordering = ann::ann_orderings(typer, table, &select.order_by)?;
     let only_static = selects_only_static(table, &select.selection);
     let ordering = ann::single(ordering, select.order_by.len())?;
@@ -361,7 +376,7 @@ pub(crate) fn select(
         ann: ordering.as_ref(),
     };
     let restrictions = validator.validate(&select.relations, only_static)?;
-    let mut selection = selection?;
+    let mut selection = selection.map_err(|faults| faults.first())?;
     let partitions = PartitionPlan::new(table, &restrictions);
     if select.distinct {
         let sorts = partitions.has_in();
@@ -385,9 +400,7 @@ pub(crate) fn select(
     if let Some(feed) = feed {
         feed.check(table, &restrictions, !selection.template.aggregates.is_empty())?;
         if select.json && matches!(select.selection, ast::Selection::All) {
-            let template = Arc::make_mut(&mut selection.template);
-            template.has_system_columns = true;
-            template.needs_metadata = true;
+            show_system_columns(&mut selection);
         }
     }
     let ann = ordering.map(|ordering| ordering.plan(table)).transpose()?;

@@ -2,7 +2,7 @@
 
 use super::compound::{encode_list, encode_tuple};
 use super::json_error::{JsonError, NUMBER_DIGITS_MAX, place_text, too_long};
-use super::{CqlType, Invalid, Native, double_to_float, java_f64};
+use super::{CqlType, Invalid, Native, UserType, double_to_float, java_f64};
 use bytes::Bytes;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -467,7 +467,6 @@ impl CqlType {
     ///
     /// # Errors
     /// The value has the wrong kind or its text is invalid; the message is in Cassandra's words.
-    #[expect(clippy::too_many_lines, reason = "one arm for each type")]
     pub fn from_json(&self, json: &Json) -> Result<Option<Bytes>, Invalid> {
         if *json == Json::Null {
             return Ok(None);
@@ -481,11 +480,6 @@ impl CqlType {
                 &nested
             }
             other => other,
-        };
-        let wrong = |expected| Invalid::Json {
-            expected,
-            found: json.class(),
-            text: json.to_string(),
         };
         Ok(Some(match self.unfrozen() {
             Self::Native(native) => native_from_json(*native, json)?.into(),
@@ -509,80 +503,92 @@ impl CqlType {
                 }
                 element.encode_vector(values.iter().map(|value| value.as_ref()))
             }
-            Self::Map(key_type, value_type) => {
-                let Json::Object(members) = json else {
-                    return Err(wrong("a map"));
-                };
-                let null = || Invalid::JsonText("Invalid null value in map".to_owned());
-                let entries = members
-                    .iter()
-                    .map(|(name, value)| {
-                        let key = key_type.from_json(&Json::String(name.clone()))?.ok_or_else(null)?;
-                        Ok((key, value_type.from_json(value)?.ok_or_else(null)?))
-                    })
-                    .collect::<Result<Vec<_>, Invalid>>()?;
-                key_type.encode_sorted_map(entries.iter().map(|(k, v)| (k.as_ref(), v.as_ref())).collect())
-            }
-            Self::Tuple(types) => {
-                let Json::Array(values) = json else {
-                    return Err(wrong("a list representation of a tuple"));
-                };
-                if values.len() != types.len() {
-                    let what = if values.len() > types.len() {
-                        "contains extra"
-                    } else {
-                        "is missing"
-                    };
-                    let text = format!("Tuple {what} items (expected {}): {json}", types.len());
-                    return Err(Invalid::JsonText(text));
-                }
-                let fields = types
-                    .iter()
-                    .zip(values)
-                    .map(|(field, value)| field.from_json(value))
-                    .collect::<Result<Vec<_>, _>>()?;
-                encode_tuple(fields.iter().map(Option::as_deref))
-            }
-            Self::User(user) => {
-                let Json::Object(members) = json else {
-                    return Err(wrong("a map"));
-                };
-                let members: Vec<(String, &Json)> = members.iter().map(|(name, value)| (folded(name), value)).collect();
-                if let Some((name, _)) = members
-                    .iter()
-                    .find(|(name, _)| user.fields.iter().all(|(field, _)| field != name))
-                {
-                    return Err(Invalid::JsonText(format!(
-                        "Unknown field '{name}' in value of user defined type {}",
-                        user.name
-                    )));
-                }
-                let fields = user
-                    .fields
-                    .iter()
-                    .map(|(field, field_type)| {
-                        let given = members.iter().rev().find(|(name, _)| name == field);
-                        given.map_or(Ok(None), |(_, value)| field_type.from_json(value))
-                    })
-                    .collect::<Result<Vec<_>, _>>()?;
-                encode_tuple(fields.iter().map(Option::as_deref))
-            }
+            Self::Map(key_type, value_type) => map_from_json(key_type, value_type, json)?,
+            Self::Tuple(types) => tuple_from_json(types, json)?,
+            Self::User(user) => user_from_json(user, json)?,
         }))
     }
 
     fn all_from_json(&self, json: &Json, expected: &'static str, null: &'static str) -> Result<Vec<Bytes>, Invalid> {
         let Json::Array(values) = json else {
-            return Err(Invalid::Json {
-                expected,
-                found: json.class(),
-                text: json.to_string(),
-            });
+            return Err(wrong(json, expected));
         };
         values
             .iter()
             .map(|value| self.from_json(value)?.ok_or_else(|| Invalid::JsonText(null.to_owned())))
             .collect()
     }
+}
+
+/// The refusal of a value of another kind.
+fn wrong(json: &Json, expected: &'static str) -> Invalid {
+    Invalid::Json {
+        expected,
+        found: json.class(),
+        text: json.to_string(),
+    }
+}
+
+fn map_from_json(key_type: &CqlType, value_type: &CqlType, json: &Json) -> Result<Bytes, Invalid> {
+    let Json::Object(members) = json else {
+        return Err(wrong(json, "a map"));
+    };
+    let null = || Invalid::JsonText("Invalid null value in map".to_owned());
+    let entries = members
+        .iter()
+        .map(|(name, value)| {
+            let key = key_type.from_json(&Json::String(name.clone()))?.ok_or_else(null)?;
+            Ok((key, value_type.from_json(value)?.ok_or_else(null)?))
+        })
+        .collect::<Result<Vec<_>, Invalid>>()?;
+    Ok(key_type.encode_sorted_map(entries.iter().map(|(k, v)| (k.as_ref(), v.as_ref())).collect()))
+}
+
+fn tuple_from_json(types: &[CqlType], json: &Json) -> Result<Bytes, Invalid> {
+    let Json::Array(values) = json else {
+        return Err(wrong(json, "a list representation of a tuple"));
+    };
+    if values.len() != types.len() {
+        let what = if values.len() > types.len() {
+            "contains extra"
+        } else {
+            "is missing"
+        };
+        let text = format!("Tuple {what} items (expected {}): {json}", types.len());
+        return Err(Invalid::JsonText(text));
+    }
+    let fields = types
+        .iter()
+        .zip(values)
+        .map(|(field, value)| field.from_json(value))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(encode_tuple(fields.iter().map(Option::as_deref)))
+}
+
+/// A value of a user-defined type. Of several members with one name the last counts.
+fn user_from_json(user: &UserType, json: &Json) -> Result<Bytes, Invalid> {
+    let Json::Object(members) = json else {
+        return Err(wrong(json, "a map"));
+    };
+    let members: Vec<(String, &Json)> = members.iter().map(|(name, value)| (folded(name), value)).collect();
+    if let Some((name, _)) = members
+        .iter()
+        .find(|(name, _)| user.fields.iter().all(|(field, _)| field != name))
+    {
+        return Err(Invalid::JsonText(format!(
+            "Unknown field '{name}' in value of user defined type {}",
+            user.name
+        )));
+    }
+    let fields = user
+        .fields
+        .iter()
+        .map(|(field, field_type)| {
+            let given = members.iter().rev().find(|(name, _)| name == field);
+            given.map_or(Ok(None), |(_, value)| field_type.from_json(value))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(encode_tuple(fields.iter().map(Option::as_deref)))
 }
 
 /// The CQL name of a JSON member: unchanged in double quotes, otherwise in lower case.

@@ -55,19 +55,7 @@ pub(in crate::storage::engine) fn files(directory: &Path, store: Option<Identity
     // An interrupted opening leaves the original directory under this name (aside.rs).
     let kept = directory.join("engine.kept");
     let engine = if kept.is_dir() { kept } else { directory.join("engine") };
-    let recorded = Recorded::read(directory).and_then(|recorded| match store {
-        Some(store) => recorded.of(directory, store),
-        None => Ok(recorded),
-    });
-    let recorded = match recorded {
-        Ok(recorded) => recorded,
-        Err(error) => {
-            let mut lost = lost(directory, &error);
-            lost.what += ": whether the log has lost its end cannot be told";
-            damage.push(lost);
-            Recorded::Nothing
-        }
-    };
+    let recorded = acknowledged(directory, store, &mut damage);
     let trees: Vec<PathBuf> = list(&keyspaces(&engine))?
         .into_iter()
         .filter(|tree| number(tree).is_some_and(|number| number > 0))
@@ -104,7 +92,7 @@ pub(in crate::storage::engine) fn files(directory: &Path, store: Option<Identity
     }
     if let Some(store) = store
         && damage.is_empty()
-        && let Err(error) = judge_as_a_start(directory, &engine, recorded, store)
+        && let Err(error) = check_as_a_start(directory, &engine, recorded, store)
     {
         damage.push(lost(directory, &error));
     }
@@ -121,8 +109,22 @@ pub(in crate::storage::engine) fn files(directory: &Path, store: Option<Identity
     Ok(files)
 }
 
+/// The recorded end of the log. Without one it cannot be known whether the log has lost its end.
+fn acknowledged(directory: &Path, store: Option<Identity>, damage: &mut Vec<Damage>) -> Recorded {
+    let recorded = Recorded::read(directory).and_then(|recorded| match store {
+        Some(store) => recorded.of(directory, store),
+        None => Ok(recorded),
+    });
+    recorded.unwrap_or_else(|error| {
+        let mut lost = lost(directory, &error);
+        lost.what += ": whether the log has lost its end cannot be told";
+        damage.push(lost);
+        Recorded::Nothing
+    })
+}
+
 /// Checks what a start checks before it opens the engine.
-fn judge_as_a_start(directory: &Path, engine: &Path, recorded: Recorded, store: Identity) -> Result<()> {
+fn check_as_a_start(directory: &Path, engine: &Path, recorded: Recorded, store: Identity) -> Result<()> {
     let expected = Expected {
         store,
         acknowledged: recorded.end(),
