@@ -17,7 +17,8 @@ use crate::server::identity::{self, Identity};
 use crate::server::tables::keys::TablesKeys;
 use crate::server::tables::{TablesBound, TablesServer};
 use crate::server::{
-    Bound, Certificates, Events, Requests, Server, StartError, emit_schema_changes, fault_warnings, operator,
+    Bound, Certificates, Credentials, Events, Requests, Server, StartError, emit_schema_changes, fault_warnings,
+    operator,
 };
 use helenus_base::clock::Clock;
 use helenus_base::memory::Resident;
@@ -68,135 +69,86 @@ impl Running {
     )]
     pub async fn start(config: &Config, clock: Clock, seed: u64) -> Result<Self, RunError> {
         let (url, durability) = located(config)?;
-        let mut options = config.server.clone();
-        options.login_key = seed;
-        options.limits.connections_max = options.limits.connections_max.min(connections_possible());
-        let identity = match config.profile {
-            Profile::Cassandra if !options.is_port_shared => None,
-            Profile::Cassandra => Some(Identity::complete(&mut options, None, &url)?),
-            Profile::Cosmos => Some(Identity::complete(&mut options, Some(&config.account_name), &url)?),
-        };
-        let login_required = options.credentials.is_some();
-        let superuser = options.credentials.clone().filter(|_| !config.profile.is_cosmos());
-        let mut bound = Bound::bind(options).await?;
-        let admin = match config.admin_listen {
-            Some(address) => Some(AdminBound::bind(address).await?),
-            None => None,
-        };
-        let tables_bound = match &config.tables {
-            Some(tables) => Some(TablesBound::bind(&tables.listen).await?),
-            None => None,
-        };
-        let address = bound.addresses().iter().chain(bound.tls_addresses()).next().copied();
-        let node = node(config, address, &clock);
         let directory = url.directory().map(Path::to_owned);
-        let tables = Arc::new(Tables::default());
+        let Ports {
+            mut clients,
+            admin: admin_bound,
+            tables: tables_bound,
+            identity,
+            superuser,
+            is_login_required,
+        } = Ports::bind(config, &url, seed).await?;
+        let address = clients
+            .addresses()
+            .iter()
+            .chain(clients.tls_addresses())
+            .next()
+            .copied();
+        let node = node(config, address, &clock);
         let as_node = fleet_node(config, &node, address);
-        let mut opened = engine::Options {
-            virtual_tables: Arc::clone(&tables) as _,
+        let virtual_tables = Arc::new(Tables::default());
+        let options = engine::Options {
+            virtual_tables: Arc::clone(&virtual_tables) as _,
             mask_calls: helenus_schema::planner::mask_calls,
             ..engine_options(config, url, durability, node, clock.clone(), seed)
         };
         let events = Arc::new(Events::default());
-        let fleet = match (&config.fleet, as_node) {
-            // Boxed, like the opening: whoever embeds a server has its future in their own.
-            (Some(of_fleet), Some(as_node)) => Some(Box::pin(join(config, of_fleet, &mut opened, as_node)).await?),
-            _ => None,
-        };
-        let database = Arc::new(Box::pin(open_with(config, opened)).await?);
-        emit_schema_changes(&database, &events);
-        if let Some(fleet) = &fleet {
-            fleet.follow(&database, &events).await?;
-        }
+        let (database, fleet) = open_data(config, options, as_node, &events).await?;
         if let Some(directory) = &directory {
             tighten(directory);
         }
-        if let Some(superuser) = superuser
-            && let Some(roles) = roles::enable(config, &database, superuser).await?
-        {
-            bound.check_against(roles);
+        if let Some(superuser) = superuser {
+            enable_roles(config, &database, superuser, &mut clients).await?;
         }
         if fleet.is_some() {
-            // They may have changed since they were read and before this node followed them.
-            let read = database.reload_roles().await;
-            read.map_err(|source| RunError::Open {
-                url: config.data.clone(),
-                source: Box::new(source),
-            })?;
+            reload_roles(config, &database).await?;
         }
-        let audit = match config.audit.clone() {
-            Some(options) => Some(Arc::new(Audit::open(options, clock.clone())?)),
-            None => None,
-        };
-        bound.record_in(audit.clone());
-        if let Some(audit) = audit.clone() {
-            database.engine().set_audit_log(audit);
-        }
-        let certificates = bound.certificates().cloned();
-        let nodes = database.engine().nodes();
-        bound.follow(nodes.up());
-        if let Some(plan) = config.fault_plan.clone() {
-            tracing::warn!(
-                faults = plan.faults.len(),
-                "a fault plan is active (fault-plan): requests fail according to it"
-            );
-            nodes.set_plan(plan)?;
-        }
+        let audit = audit_log(config, &database, &clock)?;
+        clients.record_in(audit.clone());
+        let certificates = clients.certificates().cloned();
+        clients.follow(database.engine().nodes().up());
+        begin_fault_plan(config, &database)?;
         if let Some(identity) = &identity {
             identity.keep()?;
         }
         let requests = Requests::new(Arc::clone(&database), &config.server.limits, clock.clone());
-        let requests = requests.with_charge_payload(config.charge_payload);
-        let requests = requests.relayed_by(fleet.as_ref().map(Fleet::relay));
-        let requests = Arc::new(requests.with_audit(audit.clone()));
-        let server = bound.serve(&requests, events, clock.clone());
+        let requests = requests
+            .with_charge_payload(config.charge_payload)
+            .relayed_by(fleet.as_ref().map(Fleet::relay))
+            .with_audit(audit.clone());
+        let requests = Arc::new(requests);
+        let server = clients.serve(&requests, events, clock.clone());
         let facts = Facts {
-            // Memtables that were read from the log count themselves.
-            started_bytes: Resident::read()
-                .map_or(0, Resident::allocated)
-                .saturating_sub(database.engine().figures().store_figures().held.memtables),
-            ..facts(config, &server, login_required, &clock)
+            started_bytes: started_bytes(&database),
+            ..facts(config, &server, is_login_required, &clock)
         };
-        let of_prepared = Arc::downgrade(&requests);
-        let texts = move || of_prepared.upgrade().map(|requests| requests.prepared_texts());
-        tables.set_prepared_source(Box::new(move || texts().unwrap_or_default()));
-        tables.set_live_source(live_source(config, &server, &requests, Arc::new(facts), clock.clone()));
-        let tables_server = match tables_bound {
-            Some(bound) => serve_tables(
-                bound,
-                config,
-                &database,
-                certificates.as_ref(),
-                directory.as_deref(),
-                clock.clone(),
-                seed,
-            )?,
-            None => None,
-        };
+        show_live(config, &virtual_tables, &server, &requests, facts, &clock);
+        let tables = serve_tables(
+            tables_bound,
+            config,
+            &database,
+            certificates.as_ref(),
+            directory.as_deref(),
+            clock.clone(),
+            seed,
+        )?;
         let token = match &config.admin_token {
             Some(token) => token.clone(),
             None => identity::draw_token()?,
         };
-        let admin_token = admin.is_some().then(|| token.clone());
-        let admin_socket = directory.as_deref().and_then(admin::listen);
-        let admin = (admin.is_some() || admin_socket.is_some()).then(|| {
-            let source = Source {
-                database: Arc::clone(&database),
-                tables,
-                clock,
-                token,
-                shows_keys: config.admin_show_keys,
-                gate: database.roles().map(|roles| Gate {
-                    authenticator: Arc::clone(server.authenticator()),
-                    roles: Arc::clone(roles),
-                    logins: Logins::default(),
-                }),
-                audit: audit.clone(),
-                is_in_memory: directory.is_none(),
-                relay: fleet.as_ref().map(Fleet::relay),
-            };
-            Admin::serve(admin, admin_socket, source)
-        });
+        let admin_token = admin_bound.is_some().then(|| token.clone());
+        let source = Source {
+            database: Arc::clone(&database),
+            tables: virtual_tables,
+            clock,
+            token,
+            shows_keys: config.admin_show_keys,
+            gate: gate(&database, &server),
+            audit: audit.clone(),
+            is_in_memory: directory.is_none(),
+            relay: fleet.as_ref().map(Fleet::relay),
+        };
+        let admin = serve_admin(admin_bound, directory.as_deref(), source);
         jobs::spawn(config, &database, certificates.as_ref());
         if let Some(folder) = operator_folder(config)?.filter(|_| fleet.is_none()) {
             operator::serve(&folder, &database);
@@ -204,7 +156,7 @@ impl Running {
         Ok(Self {
             certificates,
             server,
-            tables: tables_server,
+            tables,
             database,
             admin,
             admin_token,
@@ -313,6 +265,141 @@ impl Running {
     }
 }
 
+/// The bound addresses of a server, before its data is opened: an address that is taken leaves the data as it was.
+struct Ports {
+    clients: Bound,
+    /// `None` means that there is no admin port.
+    admin: Option<AdminBound>,
+    /// `None` means that tables are not served.
+    tables: Option<TablesBound>,
+    /// Who the server is to clients. `None` means that no client asks.
+    identity: Option<Identity>,
+    /// The first role. `None` means that there are no roles.
+    superuser: Option<Credentials>,
+    is_login_required: bool,
+}
+
+impl Ports {
+    async fn bind(config: &Config, url: &Url, seed: u64) -> Result<Self, RunError> {
+        let mut options = config.server.clone();
+        options.login_key = seed;
+        options.limits.connections_max = options.limits.connections_max.min(connections_possible());
+        let identity = match config.profile {
+            Profile::Cassandra if !options.is_port_shared => None,
+            Profile::Cassandra => Some(Identity::complete(&mut options, None, url)?),
+            Profile::Cosmos => Some(Identity::complete(&mut options, Some(&config.account_name), url)?),
+        };
+        let is_login_required = options.credentials.is_some();
+        let superuser = options.credentials.clone().filter(|_| !config.profile.is_cosmos());
+        let clients = Bound::bind(options).await?;
+        let admin = match config.admin_listen {
+            Some(address) => Some(AdminBound::bind(address).await?),
+            None => None,
+        };
+        let tables = match &config.tables {
+            Some(tables) => Some(TablesBound::bind(&tables.listen).await?),
+            None => None,
+        };
+        Ok(Self {
+            clients,
+            admin,
+            tables,
+            identity,
+            superuser,
+            is_login_required,
+        })
+    }
+}
+
+/// Opens the data, as a node of a fleet if it is one. Clients learn of each change of the schema from here on.
+async fn open_data(
+    config: &Config,
+    mut options: engine::Options,
+    as_node: Option<Node>,
+    events: &Arc<Events>,
+) -> Result<(Arc<Database>, Option<Fleet>), RunError> {
+    let fleet = match (&config.fleet, as_node) {
+        // Boxed, like the opening: whoever embeds a server has its future in their own.
+        (Some(of_fleet), Some(as_node)) => Some(Box::pin(join(config, of_fleet, &mut options, as_node)).await?),
+        _ => None,
+    };
+    let database = Arc::new(Box::pin(open_with(config, options)).await?);
+    emit_schema_changes(&database, events);
+    if let Some(fleet) = &fleet {
+        fleet.follow(&database, events).await?;
+    }
+    Ok((database, fleet))
+}
+
+/// Checks logins against the roles, of which the superuser is the first.
+async fn enable_roles(
+    config: &Config,
+    database: &Arc<Database>,
+    superuser: Credentials,
+    clients: &mut Bound,
+) -> Result<(), RunError> {
+    if let Some(roles) = roles::enable(config, database, superuser).await? {
+        clients.check_against(roles);
+    }
+    Ok(())
+}
+
+/// Reads the roles again: they may have changed since they were read and before this node of a fleet followed them.
+async fn reload_roles(config: &Config, database: &Database) -> Result<(), RunError> {
+    let read = database.reload_roles().await;
+    read.map_err(|source| RunError::Open {
+        url: config.data.clone(),
+        source: Box::new(source),
+    })
+}
+
+/// Opens the audit log. `None` means that there is none.
+fn audit_log(config: &Config, database: &Database, clock: &Clock) -> Result<Option<Arc<Audit>>, RunError> {
+    let Some(options) = config.audit.clone() else {
+        return Ok(None);
+    };
+    let audit = Arc::new(Audit::open(options, clock.clone())?);
+    database.engine().set_audit_log(Arc::clone(&audit) as _);
+    Ok(Some(audit))
+}
+
+/// Starts the fault plan of the settings.
+fn begin_fault_plan(config: &Config, database: &Database) -> Result<(), RunError> {
+    let Some(plan) = config.fault_plan.clone() else {
+        return Ok(());
+    };
+    tracing::warn!(
+        faults = plan.faults.len(),
+        "a fault plan is active (fault-plan): requests fail according to it"
+    );
+    Ok(database.engine().nodes().set_plan(plan)?)
+}
+
+/// Bytes of the process at its start, without memtables that were read from the log, which count themselves.
+fn started_bytes(database: &Database) -> u64 {
+    let memtables = database.engine().figures().store_figures().held.memtables;
+    Resident::read()
+        .map_or(0, Resident::allocated)
+        .saturating_sub(memtables)
+}
+
+/// Shows what the server does now in the virtual tables.
+fn show_live(config: &Config, tables: &Tables, server: &Server, requests: &Arc<Requests>, facts: Facts, clock: &Clock) {
+    let of_prepared = Arc::downgrade(requests);
+    let texts = move || of_prepared.upgrade().map(|requests| requests.prepared_texts());
+    tables.set_prepared_source(Box::new(move || texts().unwrap_or_default()));
+    tables.set_live_source(live_source(config, server, requests, Arc::new(facts), clock.clone()));
+}
+
+/// The logins of the admin port. `None` means that there are no roles.
+fn gate(database: &Database, server: &Server) -> Option<Gate> {
+    database.roles().map(|roles| Gate {
+        authenticator: Arc::clone(server.authenticator()),
+        roles: Arc::clone(roles),
+        logins: Logins::default(),
+    })
+}
+
 /// This server as a node of a fleet. `None` means that it is none, or serves no address.
 fn fleet_node(config: &Config, node: &NodeInfo, address: Option<SocketAddr>) -> Option<Node> {
     let fleet = config.fleet.as_ref()?;
@@ -347,9 +434,9 @@ async fn join(
     Ok(fleet)
 }
 
-/// Serves tables on bound addresses.
+/// Serves tables on bound addresses. `None` means that they are not served.
 fn serve_tables(
-    bound: TablesBound,
+    bound: Option<TablesBound>,
     config: &Config,
     database: &Arc<Database>,
     certificates: Option<&Certificates>,
@@ -357,7 +444,9 @@ fn serve_tables(
     clock: Clock,
     seed: u64,
 ) -> Result<Option<(TablesServer, TablesKeys)>, RunError> {
-    let Some(options) = &config.tables else { return Ok(None) };
+    let (Some(bound), Some(options)) = (bound, &config.tables) else {
+        return Ok(None);
+    };
     let keys = TablesKeys::complete(&options.accounts, directory)?;
     let settings = store::Settings {
         page_boundary: options.page_boundary,
@@ -369,6 +458,12 @@ fn serve_tables(
     let tls = certificates.map(Certificates::acceptor_without_clients).transpose();
     let tls = tls.map_err(StartError::from)?;
     Ok(Some((bound.serve(service, tls, &config.server.limits), keys)))
+}
+
+/// Serves the admin port and the socket in the data directory. `None` means that there is neither.
+fn serve_admin(bound: Option<AdminBound>, directory: Option<&Path>, source: Source) -> Option<Admin> {
+    let socket = directory.and_then(admin::listen);
+    (bound.is_some() || socket.is_some()).then(|| Admin::serve(bound, socket, source))
 }
 
 /// Removes access for other users from a data directory that an older program created, or that was copied. Called only
