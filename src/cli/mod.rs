@@ -35,6 +35,7 @@ mod servers;
 mod serving;
 mod settings;
 pub mod shell;
+mod status;
 mod stress;
 mod switches;
 mod terminal;

@@ -1,7 +1,6 @@
 //! The table of verbs, and the command line that is built from it.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -10,11 +9,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use super::groups::{COMMON, group};
 use super::{
     Failure, backups, cert, check_bucket, dev, feed, fleet_secret, health, lint, pages, passwd, running, seed, servers,
-    serving, settings, shell, stress, terminal, verify, warnings,
+    serving, settings, shell, status, stress, terminal, verify, warnings,
 };
 use crate::config::{Config, SETTINGS, Setting, Values, variable};
-use crate::server::admin::client;
-use helenus_engine::views::print;
 
 /// A verb of the program.
 pub(super) struct Verb {
@@ -209,11 +206,8 @@ pub(super) const VERBS: &[Verb] = &[
         aliases: &[],
         summary: "Print the figures of a running server, by the socket in its data directory or its admin port",
         uses: ADMIN,
-        arguments: |command| {
-            let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
-            command.arg(json.help("One JSON object, for programs"))
-        },
-        run: |call| status(&call.values()?, call.matches.get_flag("json")),
+        arguments: status::arguments,
+        run: |call| status::run(&call.values()?, call.matches),
     },
     Verb {
         name: "health",
@@ -513,20 +507,6 @@ fn gather(outer: &ArgMatches, inner: &ArgMatches, serves: bool) -> Result<Values
         terminal::say(format_args!("helenus: warning: {warning}"));
     }
     Ok(values)
-}
-
-/// Requests a page from the admin port of a running server and prints it.
-fn status(values: &Values, is_json: bool) -> Result<ExitCode, Failure> {
-    let (address, token) = servers::admin(values)?;
-    let everything = client::everything(address, token.as_deref())?;
-    let mut out = std::io::stdout().lock();
-    if is_json {
-        serde_json::to_writer(&mut out, &everything)?;
-        writeln!(out)?;
-    } else {
-        out.write_all(print::text(&everything).as_bytes())?;
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]
