@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::layer::SubscriberExt;
@@ -24,6 +25,9 @@ use helenus_base::{memory, permissions};
 /// Exit code when data can no longer be read: EX_IOERR of sysexits.h. A supervisor should restart the server once, and
 /// then check the disk.
 const EXIT_LOST: u8 = 74;
+
+/// How long blocking work of a server that has stopped may hold its process.
+const SHUTDOWN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Begins to write the log to standard error.
 ///
@@ -114,13 +118,19 @@ pub(super) fn serve(
     log(config)?;
     permissions::keep_new_files_private();
     memory::keep_pages_small();
-    runtime(config)?.block_on(async {
-        // Registered before anything is opened, so that a signal at any moment closes what is open.
+    let runtime = runtime(config)?;
+    let served = runtime.block_on(async {
+        // Registered before anything is opened: a signal ends a start at once, and closes the data of a server that serves.
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let had_terminal = terminal::ends_programs();
         let mut hang_up = signal(SignalKind::hangup())?;
-        let running = start(config).await?;
+        let running = tokio::select! {
+            started = start(config) => started?,
+            // As after a kill, the next start finds what was written.
+            _ = terminate.recv() => return Ok(stopped_early()),
+            _ = interrupt.recv() => return Ok(stopped_early()),
+        };
         let written = announce(config, &running, more, note)?;
         let mut stdin_ends = std::pin::pin!(stdin_ends(config));
         let lost = loop {
@@ -151,7 +161,15 @@ pub(super) fn serve(
         stopped?;
         tracing::info!("stopped");
         Ok(ExitCode::SUCCESS)
-    })
+    });
+    runtime.shutdown_timeout(SHUTDOWN_WITHIN);
+    served
+}
+
+/// The outcome of a server that was told to stop before it served.
+fn stopped_early() -> ExitCode {
+    tracing::info!("stopped before it served");
+    ExitCode::SUCCESS
 }
 
 /// Resolves when standard input ends, if the server is to end with it.
