@@ -1,14 +1,15 @@
 //! Two servers and one bucket: the owner is killed, or stopped and resumed, and another server takes over.
 //!
 //! Each round adds to a register at the owner, then ends the owner or stops it, in turn, starts another server and adds there. An owner that was
-//! stopped has a read waiting when it is resumed, and is asked more until it ends. Any answer of it with an older number is stale.
+//! stopped has a read waiting when it is resumed, and is asked more until it ends. Any answer of it with an older number is stale, unless it had
+//! arrived before the server was resumed: then a thread of it had not stopped yet when it was asked.
 //! Each round tries, too, to start a server beside the one that lives: it has to be refused by name.
 //!
 //! Runs under `compat/bucket/with`.
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -33,7 +34,17 @@ struct Totals {
     /// Reads that a resumed server answered, refused.
     answered: usize,
     refused: usize,
+    /// Reads answered before the server was resumed.
+    early: usize,
     wrong: Vec<String>,
+}
+
+/// An owner that is stopped, and was asked.
+struct Stopped {
+    server: Server,
+    connection: Connection,
+    /// When.
+    asked: Instant,
 }
 
 /// Runs `rounds` rounds; true when nothing was lost or stale.
@@ -72,7 +83,11 @@ pub fn run(rounds: i32) -> Outcome<bool> {
             owner.freeze()?;
             until_frozen(owner.pid())?;
             connection.send(&read(&connection))?;
-            stopped = Some((owner, connection));
+            stopped = Some(Stopped {
+                server: owner,
+                connection,
+                asked: clock::now(),
+            });
         } else {
             owner.kill()?;
         }
@@ -81,16 +96,18 @@ pub fn run(rounds: i32) -> Outcome<bool> {
         number = add(&mut connection, number, &mut totals)?;
         totals.takeovers += 1;
         totals.slowest_millis = totals.slowest_millis.max(clock::millis_since(began));
-        if let Some((stopped, asked)) = stopped {
-            resume(stopped, asked, number, &mut totals)?;
+        if let Some(stopped) = stopped {
+            resume(stopped, number, &mut totals)?;
         }
     }
     println!(
-        "{} takeovers, the slowest {:.0} ms to the next acknowledged write; resumed servers: {} reads refused, {} answered; {} wrong",
+        "{} takeovers, the slowest {:.0} ms to the next acknowledged write; resumed servers: {} reads refused, {} answered, {} \
+         before they were resumed; {} wrong",
         totals.takeovers,
         totals.slowest_millis,
         totals.refused,
         totals.answered,
+        totals.early,
         totals.wrong.len()
     );
     for wrong in totals.wrong.iter().take(10) {
@@ -166,25 +183,38 @@ fn refused_beside(data: &str, folder: &Path, totals: &mut Totals) -> Outcome<()>
 }
 
 /// Resumes a server that was stopped, and asks it until it ends.
-fn resume(mut server: Server, mut asked: Connection, number: i32, totals: &mut Totals) -> Outcome<()> {
+fn resume(stopped: Stopped, number: i32, totals: &mut Totals) -> Outcome<()> {
+    let Stopped {
+        mut server,
+        mut connection,
+        mut asked,
+    } = stopped;
+    let is_early = connection.has_received()?;
     tools::run("kill", ["-CONT".to_owned(), server.pid().to_string()])?;
-    let mut judge = |answer: Outcome<Value>| match answer.ok().as_ref().map(number_of) {
-        Some(Some(found)) if found < number => {
-            totals.wrong.push(format!(
-                "a resumed server read {found} after {number} was acknowledged by another"
-            ));
-        }
+    let resumed = clock::now();
+    let mut check = |answer: Outcome<Value>, asked: Instant| {
+        match answer.ok().as_ref().map(number_of) {
+        Some(Some(found)) if found < number => totals.wrong.push(format!(
+            "a resumed server, asked {:.1} ms before now and resumed {:.1} ms before, read {found} after {number} was acknowledged by another",
+            clock::millis_since(asked),
+            clock::millis_since(resumed)
+        )),
         Some(Some(_)) => totals.answered += 1,
         _ => totals.refused += 1,
+    }
     };
-    judge(
-        asked
-            .receive()
-            .and_then(|envelope| crate::raw::answer::plain(&envelope)),
-    );
+    let first = connection
+        .receive()
+        .and_then(|envelope| crate::raw::answer::plain(&envelope));
+    if is_early {
+        totals.early += 1;
+    } else {
+        check(first, asked);
+    }
     let began = clock::now();
     while server.ended()?.is_none() {
-        judge(asked.query(READ, &params()));
+        asked = clock::now();
+        check(connection.query(READ, &params()), asked);
         if began.elapsed() > ENDING_MAX {
             totals
                 .wrong

@@ -121,6 +121,17 @@ impl Connection {
         }
     }
 
+    /// Whether bytes have arrived that were not received yet. Does not wait.
+    ///
+    /// # Errors
+    /// When the socket fails.
+    pub fn has_received(&self) -> Outcome<bool> {
+        self.stream.set_nonblocking(true)?;
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false)?;
+        Ok(matches!(peeked, Ok(1..)))
+    }
+
     /// Sends bytes as they are.
     ///
     /// # Errors
