@@ -21,4 +21,4 @@ pub mod roles;
 pub mod run;
 pub mod survey;
 
-pub use fleet::change_fleet_secret;
+pub use fleet::{FLEET_SECRET_KNOWN_WITHIN, change_fleet_secret};

@@ -91,6 +91,9 @@ pub enum RunError {
     /// No node owns the stores of the fleet: why.
     #[error("no node owns the stores of the fleet: {0}")]
     NoOwner(String),
+    /// This node cannot be one of the fleet: why.
+    #[error("this node does not join the fleet: {0}")]
+    NotJoined(String),
     /// The fault plan contradicts other settings.
     #[error("fault-plan: {0}")]
     Faults(#[from] PlanError),

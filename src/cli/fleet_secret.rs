@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command};
 
 use super::Failure;
-use crate::assembly::change_fleet_secret;
+use crate::assembly::{FLEET_SECRET_KNOWN_WITHIN, change_fleet_secret};
 use crate::config::Config;
 
 /// The URL, and what is done to it.
@@ -15,8 +15,11 @@ pub(super) fn arguments(command: Command) -> Command {
         .value_name("URL")
         .required(true)
         .help("s3://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or gs://BUCKET/PREFIX: the data of the nodes");
-    let about = "Change the secret by which the nodes of a fleet know each other and encrypt their connections, while they run. It takes \
-         75 s; if it is interrupted, begin it again.";
+    let about = format!(
+        "Change the secret by which the nodes of a fleet know each other and encrypt their connections, while they run. It takes {} s; if it \
+         is interrupted, begin it again.",
+        FLEET_SECRET_KNOWN_WITHIN.as_secs()
+    );
     command.long_about(about).arg(url)
 }
 

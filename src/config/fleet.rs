@@ -28,6 +28,10 @@ pub(super) fn fleet(values: &Values) -> Result<Option<FleetOptions>, ConfigError
             Some(_) => Err(ConfigError::Together("node needs fleet-listen".to_owned())),
         };
     };
+    if listen.ip().is_unspecified() {
+        let what = "expected an address by which the other nodes reach this one, not all addresses of the machine";
+        return Err(values.wrong("fleet-listen", &listen.to_string(), what));
+    }
     let data = values.text("data").unwrap_or_default();
     if !matches!(data.parse::<Url>(), Ok(Url::Bucket(_))) {
         return Err(ConfigError::Together(format!(
@@ -45,6 +49,10 @@ pub(super) fn fleet(values: &Values) -> Result<Option<FleetOptions>, ConfigError
         return Err(ConfigError::Together(format!(
             "{other} is for a server that is alone, not for a node of a fleet: leave it or fleet-listen out"
         )));
+    }
+    if values.text("profile") == Some("cosmos") && values.text("account-key").is_none() {
+        let what = "a node of a fleet with the profile cosmos needs account-key: without it each node would draw a key of its own";
+        return Err(ConfigError::Together(what.to_owned()));
     }
     let name = values.text("node").map_or_else(|| listen.to_string(), str::to_owned);
     if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
@@ -83,9 +91,14 @@ mod tests {
         let (bucket, listen) = (("data", "s3://bucket/prefix"), ("fleet-listen", "127.0.0.1:7000"));
         for (settings, named) in [
             (vec![("data", "memory:"), listen], "data in a bucket"),
+            (
+                vec![bucket, ("fleet-listen", "0.0.0.0:7000")],
+                "by which the other nodes reach",
+            ),
             (vec![bucket, ("node", "a")], "node needs fleet-listen"),
             (vec![bucket, listen, ("nodes", "4")], "nodes is for"),
             (vec![bucket, listen, ("fault-plan", "faults.toml")], "fault-plan is for"),
+            (vec![bucket, listen, ("profile", "cosmos")], "needs account-key"),
             (vec![bucket, listen, ("node", "a\u{7}")], "node"),
         ] {
             let refused = parsed(&settings).unwrap_err();

@@ -154,6 +154,9 @@ pub trait Relay: Send + Sync {
 
     /// The owner's figures by the path of the admin port. `None` means that no owner answers.
     fn figures(&self, path: &'static str) -> BoxFuture<'_, Option<serde_json::Value>>;
+
+    /// The database with the stores, if this node owns them.
+    fn owned(&self) -> Option<Arc<Database>>;
 }
 
 /// A request for another node, with what it needs of the connection.

@@ -1,6 +1,6 @@
 //! What an edge knows of the owner: the catalog that it has applied, the nodes, and until when it may answer.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -11,21 +11,20 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::link::Link;
-use super::living::end_of_arc;
+use super::living;
 use super::messages::{
-    Follow, Followed, Kind, KnownNode, LastKnown, Node, decode_followed, decode_response, encode_follow, encode_request,
+    Agreed, Follow, Followed, Kind, KnownNode, LastKnown, Node, decode_followed, decode_response, encode_follow,
+    encode_request,
 };
 use crate::assembly::opening::RunError;
 use crate::server::{Events, Relay, RelayedRequest};
 use helenus_base::clock::Clock;
 use helenus_base::mutant::{self, Mutant};
 use helenus_cql::cql::Database;
-use helenus_engine::engine::shown::ClusterNode;
 use helenus_engine::engine::{CatalogRecords, Unanswered, changed_records};
 use helenus_fleet::fleet::PeerName;
-use helenus_fleet::fleet::right::RIGHT;
+use helenus_fleet::fleet::right::Edge;
 use helenus_fleet::fleet::succession::Turn;
-use helenus_schema::schema::node::Peer;
 use helenus_schema::schema::record::Change;
 use helenus_types::consistency::Consistency;
 use helenus_types::wire::response::{Body, ErrorBody, ErrorDetail, Event, Response, StatusChange, TopologyChange};
@@ -48,6 +47,12 @@ const CATCH_UP_WITHIN: Duration = Duration::from_secs(1);
 /// How long a follower in trouble waits for an answer before it looks at the lease: longer than a question is kept.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How long a node that has followed no owner yet lets others take a lease that is over.
+const STRANGER: Duration = Duration::from_secs(1);
+
+/// How long a node that starts lets another of its name go down: a former process of its own that was killed.
+const NAMESAKE_WITHIN: Duration = Duration::from_secs(4);
+
 /// The pause after the owner did not answer.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -58,7 +63,6 @@ struct Applied {
     number: u64,
     roles: u64,
     records: CatalogRecords,
-    nodes: Vec<KnownNode>,
 }
 
 /// The list of nodes in the last answer of an owner.
@@ -78,6 +82,8 @@ pub(super) struct Following {
     node: Mutex<Node>,
     /// Drawn when the node started.
     incarnation: u64,
+    /// Its settings that all nodes must have.
+    agreed: Agreed,
     clock: Clock,
     /// Set when the edge is open.
     database: OnceLock<Arc<Database>>,
@@ -85,25 +91,26 @@ pub(super) struct Following {
     applied: tokio::sync::Mutex<Applied>,
     /// The nodes, as the owner has told them last.
     told: Mutex<Told>,
-    /// Until when it may answer, µs of the clock's time through sleep.
-    right_until_micros: AtomicU64,
+    /// Until when it may answer, by the clock's time through sleep.
+    right: Edge,
     /// Told when something was applied.
     steps: watch::Sender<u64>,
     is_ended: AtomicBool,
 }
 
 impl Following {
-    pub(super) fn new(link: Arc<Link>, node: Node, clock: Clock, incarnation: u64) -> Self {
+    pub(super) fn new(link: Arc<Link>, node: Node, agreed: Agreed, clock: Clock, incarnation: u64) -> Self {
         Self {
             link,
             node: Mutex::new(node),
             incarnation,
+            agreed,
             clock,
             database: OnceLock::new(),
             events: OnceLock::new(),
             applied: tokio::sync::Mutex::default(),
             told: Mutex::default(),
-            right_until_micros: AtomicU64::new(0),
+            right: Edge::default(),
             steps: watch::Sender::new(0),
             is_ended: AtomicBool::new(false),
         }
@@ -131,17 +138,41 @@ impl Following {
     /// Asks the owner for the secret of paging states, which all nodes share.
     pub(super) async fn first_contact(&self) -> Result<[u8; 16], RunError> {
         let follow = Follow {
+            name: self.name(),
             node: None,
             incarnation: self.incarnation,
             reign: 0,
             number: 0,
             last: LastKnown::default(),
         };
-        let answer = self.link.ask(Kind::Follow, encode_follow(&follow), START_WITHIN).await;
-        let answer = answer.map_err(|error| RunError::NoOwner(error.to_string()))?;
-        let unreadable = || RunError::NoOwner("its answer cannot be read".to_owned());
-        let (followed, _) = decode_followed(answer).ok_or_else(unreadable)?;
-        key_of(&followed.paging_key).ok_or_else(unreadable)
+        let begun = self.clock.monotonic();
+        let is_late = |within| self.clock.monotonic().saturating_sub(begun) >= within;
+        loop {
+            let answer = self.link.ask(Kind::Follow, encode_follow(&follow), ASK_WITHIN).await;
+            let answer = match (answer, self.link.refusal()) {
+                (Ok(answer), _) => answer,
+                (Err(_), Some(refusal)) => return Err(RunError::NotJoined(refusal)),
+                (Err(error), None) if is_late(START_WITHIN) => return Err(RunError::NoOwner(error.to_string())),
+                (Err(_), None) => continue,
+            };
+            let unreadable = || RunError::NoOwner("its answer cannot be read".to_owned());
+            let (followed, _) = decode_followed(answer).ok_or_else(unreadable)?;
+            if let Some(difference) = self.agreed.difference(&followed.owner, &followed.agreed) {
+                return Err(RunError::NotJoined(difference));
+            }
+            // At this node's own address it is a former process of this node: that one is gone, or the address were not free.
+            let own = self.node().fleet_address;
+            let Some(address) = followed.namesake.filter(|address| *address != own) else {
+                return key_of(&followed.paging_key).ok_or_else(unreadable);
+            };
+            if is_late(NAMESAKE_WITHIN) {
+                let name = self.name();
+                return Err(RunError::NotJoined(format!(
+                    "node {name} runs at {address}: give this one another name with node, or stop that one"
+                )));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Follows with this database. Returns when the catalog was applied once.
@@ -175,8 +206,10 @@ impl Following {
     /// Asks for what has changed, and applies it.
     async fn step(&self) -> Result<(), String> {
         let mut applied = self.applied.lock().await;
+        let node = self.node();
         let follow = Follow {
-            node: Some(self.node()),
+            name: node.name.clone(),
+            node: Some(node),
             incarnation: self.incarnation,
             reign: applied.reign,
             number: applied.number,
@@ -187,13 +220,19 @@ impl Following {
         let answer = answer.map_err(|error| error.to_string())?;
         let unreadable = || "the owner's answer cannot be read".to_owned();
         let (followed, changes) = decode_followed(answer).ok_or_else(unreadable)?;
+        if let Some(difference) = self.agreed.difference(&followed.owner, &followed.agreed) {
+            tracing::error!(
+                difference,
+                "this node does not follow the owner of the stores, and answers nothing"
+            );
+            return Err(difference);
+        }
         self.apply(&mut applied, &followed, changes).await?;
-        self.show(&mut applied, followed.nodes, followed.owner);
+        self.show(followed.nodes, followed.owner);
         applied.reign = followed.reign;
         applied.number = followed.number;
         drop(applied);
-        let until = u64::try_from((sent + RIGHT).as_micros()).unwrap_or(u64::MAX);
-        self.right_until_micros.fetch_max(until, Ordering::AcqRel);
+        self.right.applied(sent);
         self.steps.send_modify(|steps| *steps += 1);
         Ok(())
     }
@@ -227,7 +266,7 @@ impl Following {
     }
 
     /// Shows clients the nodes, and tells them what has changed.
-    fn show(&self, applied: &mut Applied, mut nodes: Vec<KnownNode>, owner: String) {
+    fn show(&self, mut nodes: Vec<KnownNode>, owner: String) {
         nodes.sort_by(|a, b| a.node.name.cmp(&b.node.name));
         let own = self.name();
         if !nodes.iter().any(|known| known.node.name == own) {
@@ -240,35 +279,19 @@ impl Following {
         };
         let owner = told.owner.clone();
         let before = std::mem::replace(&mut *self.told(), told);
-        if nodes == applied.nodes && owner == before.owner {
+        if nodes == before.nodes && owner == before.owner {
             return;
         }
         let Some(database) = self.database.get() else { return };
         let engine = database.engine();
-        engine.set_fleet(nodes.iter().map(|known| shown(known, owner.as_deref())).collect());
-        let mut ring = engine.node().clone();
-        ring.peers.clear();
-        for (place, known) in nodes.iter().enumerate() {
-            let tokens = vec![end_of_arc(place, nodes.len())];
-            if known.node.name == own {
-                ring.tokens = tokens;
-                continue;
-            }
-            ring.peers.push(Peer {
-                address: known.node.address.ip(),
-                port: ring.port,
-                native_address: known.node.address.ip(),
-                native_port: known.node.address.port(),
-                host_id: known.node.host_id,
-                data_center: known.node.data_center.clone(),
-                rack: known.node.rack.clone(),
-                tokens,
-            });
+        engine.set_fleet(living::shown(&nodes, owner.as_deref()));
+        engine.set_ring(living::ring(engine.node(), &nodes, &own));
+        if owner != before.owner {
+            tracing::info!(owner, "a node owns the stores");
         }
-        engine.set_ring(ring);
-        let before = std::mem::replace(&mut applied.nodes, nodes);
-        if let Some(events) = self.events.get() {
-            for event in events_between(&before, &applied.nodes, &own) {
+        for event in events_between(&before.nodes, &nodes, &own) {
+            tracing::info!("{}", line(&event));
+            if let Some(events) = self.events.get() {
                 events.emit(event);
             }
         }
@@ -292,6 +315,8 @@ impl Following {
     /// How long this node lets others try first to take a lease that is over. `holder` had it.
     pub(super) fn turn(&self, holder: Option<&str>) -> Duration {
         let told = self.told();
+        // Nodes that know each other go first: this one may have other settings, which only an owner can tell it.
+        let behind = if told.owner.is_none() { STRANGER } else { Duration::ZERO };
         let up = told.nodes.iter().filter(|known| known.is_up);
         let up: Vec<PeerName> = up.map(|known| PeerName::from(known.node.name.clone())).collect();
         drop(told);
@@ -301,7 +326,7 @@ impl Following {
             holder.map(PeerName::from).as_ref(),
             None,
         );
-        turn.first(Duration::ZERO)
+        turn.first(behind)
     }
 
     /// Whether the owner answers within a short time.
@@ -313,24 +338,7 @@ impl Following {
     }
 
     fn may_answer(&self) -> bool {
-        let now = u64::try_from(self.clock.through_sleep().as_micros()).unwrap_or(u64::MAX);
-        now < self.right_until_micros.load(Ordering::Acquire) || mutant::is_on(Mutant::StaleEdge)
-    }
-}
-
-/// A node, as people see it.
-fn shown(known: &KnownNode, owner: Option<&str>) -> ClusterNode {
-    let node = &known.node;
-    ClusterNode {
-        name: node.name.clone(),
-        host_id: node.host_id,
-        address: node.address,
-        fleet_address: Some(node.fleet_address.clone()),
-        data_center: node.data_center.clone(),
-        rack: node.rack.clone(),
-        is_up: known.is_up,
-        is_owner: owner == Some(node.name.as_str()),
-        since_millis: Some(known.since_millis),
+        self.right.may_answer(self.clock.through_sleep()) || mutant::is_on(Mutant::StaleEdge)
     }
 }
 
@@ -338,6 +346,17 @@ fn shown(known: &KnownNode, owner: Option<&str>) -> ClusterNode {
 fn key_of(text: &str) -> Option<[u8; 16]> {
     let number = u128::from_str_radix(text, 16).ok()?;
     (text.len() == 32).then(|| number.to_be_bytes())
+}
+
+/// An event, for the log.
+fn line(event: &Event) -> String {
+    match event {
+        Event::Topology(TopologyChange::NewNode, address) => format!("there is a node at {address}"),
+        Event::Topology(TopologyChange::RemovedNode, address) => format!("the node at {address} is forgotten"),
+        Event::Status(StatusChange::Up, address) => format!("the node at {address} is up"),
+        Event::Status(StatusChange::Down, address) => format!("the node at {address} is down"),
+        other => format!("{other:?}"),
+    }
 }
 
 /// What clients are told when the nodes change.
@@ -421,6 +440,10 @@ impl Relay for Following {
             serde_json::from_slice(&answer).ok()
         }
         .boxed()
+    }
+
+    fn owned(&self) -> Option<Arc<Database>> {
+        self.link.here().map(|owning| Arc::clone(owning.database()))
     }
 
     fn forget(&self, name: String) -> BoxFuture<'_, Result<(), String>> {

@@ -15,7 +15,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::messages::{KnownNode, LastKnown, Node};
+use helenus_engine::engine::shown::ClusterNode;
 use helenus_engine::partition::{Seat, Seats};
+use helenus_schema::schema::node::{NodeInfo, Peer};
 
 /// How long after its last question a node counts as up.
 const UP: Duration = Duration::from_secs(2);
@@ -40,6 +42,8 @@ struct Living {
     known: KnownNode,
     /// When it asked last. `None` means before the clock began.
     asked: Option<Duration>,
+    /// The start of the node that asked last. `None` means that it has not asked this owner.
+    incarnation: Option<u64>,
 }
 
 /// The nodes that the owner knows, by name.
@@ -67,13 +71,26 @@ impl Nodes {
                         ..known.clone()
                     },
                     asked: if is_up { Some(now.through_sleep) } else { heard },
+                    incarnation: None,
                 }
             });
         }
     }
 
-    /// Notes that a node has asked.
-    pub(super) fn asked(&mut self, node: &Node, now: Now) {
+    /// Where another process with this name is up.
+    pub(super) fn namesake(&self, name: &str, incarnation: u64) -> Option<String> {
+        let living = self.nodes.get(name).filter(|living| living.known.is_up)?;
+        let is_other = living.incarnation.is_some_and(|found| found != incarnation);
+        is_other.then(|| living.known.node.fleet_address.clone())
+    }
+
+    /// Notes that a node has asked. One that is down and had one of its addresses is forgotten: it has another name now.
+    pub(super) fn asked(&mut self, node: &Node, incarnation: u64, now: Now) {
+        self.nodes.retain(|name, living| {
+            let other = &living.known.node;
+            let is_same_place = other.fleet_address == node.fleet_address || other.address == node.address;
+            living.known.is_up || *name == node.name || !is_same_place
+        });
         let before = self.nodes.get(&node.name).map(|before| &before.known);
         let since = before.filter(|before| before.is_up).map(|before| before.since_millis);
         let living = Living {
@@ -84,6 +101,7 @@ impl Nodes {
                 since_millis: since.unwrap_or(now.wall_millis),
             },
             asked: Some(now.through_sleep),
+            incarnation: Some(incarnation),
         };
         self.nodes.insert(node.name.clone(), living);
     }
@@ -136,6 +154,49 @@ pub(super) fn seats(nodes: &[KnownNode], owner: &str) -> Seats {
     Seats::new(seats.collect())
 }
 
+/// The ring as clients of the node with this name see it. `nodes` are in order of their names.
+pub(super) fn ring(node: &NodeInfo, nodes: &[KnownNode], own: &str) -> NodeInfo {
+    let mut ring = node.clone();
+    ring.peers.clear();
+    for (place, known) in nodes.iter().enumerate() {
+        let tokens = vec![end_of_arc(place, nodes.len())];
+        if known.node.name == own {
+            ring.tokens = tokens;
+            continue;
+        }
+        ring.peers.push(Peer {
+            address: known.node.address.ip(),
+            port: ring.port,
+            native_address: known.node.address.ip(),
+            native_port: known.node.address.port(),
+            host_id: known.node.host_id,
+            data_center: known.node.data_center.clone(),
+            rack: known.node.rack.clone(),
+            tokens,
+        });
+    }
+    ring
+}
+
+/// The nodes, as people see them.
+pub(super) fn shown(nodes: &[KnownNode], owner: Option<&str>) -> Vec<ClusterNode> {
+    let shown = |known: &KnownNode| {
+        let node = &known.node;
+        ClusterNode {
+            name: node.name.clone(),
+            host_id: node.host_id,
+            address: node.address,
+            fleet_address: Some(node.fleet_address.clone()),
+            data_center: node.data_center.clone(),
+            rack: node.rack.clone(),
+            is_up: known.is_up,
+            is_owner: owner == Some(node.name.as_str()),
+            since_millis: Some(known.since_millis),
+        }
+    };
+    nodes.iter().map(shown).collect()
+}
+
 /// The token of a node: the end of its arc of the ring, of as many equal ones as there are nodes.
 pub(super) fn end_of_arc(place: usize, nodes: usize) -> i64 {
     let (place, nodes) = (place as u128, nodes.max(1) as u128);
@@ -152,8 +213,8 @@ mod tests {
         Node {
             name: name.to_owned(),
             host_id: uuid::Uuid::nil(),
-            address: "127.0.0.1:9042".parse().unwrap(),
-            fleet_address: "127.0.0.1:7000".to_owned(),
+            address: ([127, 0, 0, name.as_bytes()[0]], 9042).into(),
+            fleet_address: format!("127.0.0.{}:7000", name.as_bytes()[0]),
             data_center: "d".to_owned(),
             rack: "r".to_owned(),
         }
@@ -175,7 +236,7 @@ mod tests {
     #[test]
     fn a_silent_node_goes_down_loses_its_seats_and_is_forgotten() {
         let mut nodes = Nodes::default();
-        nodes.asked(&node("b"), at(0));
+        nodes.asked(&node("b"), 1, at(0));
         // Seconds since both were there, whether the silent one is up and has seats, since when it is as it is; whether QUORUM is met.
         let rows = [
             (1, Some((true, true, 0)), true),
@@ -187,7 +248,7 @@ mod tests {
         ];
         let mut rows = rows.into_iter().peekable();
         for second in 0..=600 {
-            nodes.asked(&node("a"), at(second));
+            nodes.asked(&node("a"), 1, at(second));
             nodes.pass(at(second));
             let Some((_, silent, is_met)) = rows.next_if(|(row, ..)| *row == second) else {
                 continue;
@@ -199,7 +260,7 @@ mod tests {
             assert_eq!(set.admit(Consistency::Quorum).is_ok(), is_met, "after {second} s");
             assert!(set.admit(Consistency::One).is_ok());
         }
-        nodes.asked(&node("b"), at(601));
+        nodes.asked(&node("b"), 1, at(601));
         assert_eq!(shown(&nodes)[1], ("b".to_owned(), true, true, 601));
     }
 
@@ -207,11 +268,11 @@ mod tests {
     fn a_new_owner_takes_the_one_before_it_for_dead() {
         let mut before = Nodes::default();
         for name in ["a", "b", "c", "d"] {
-            before.asked(&node(name), at(0));
+            before.asked(&node(name), 1, at(0));
         }
         for name in ["a", "b", "c"] {
-            before.asked(&node(name), at(1));
-            before.asked(&node(name), at(3));
+            before.asked(&node(name), 1, at(1));
+            before.asked(&node(name), 1, at(3));
         }
         before.pass(at(3));
         let last = LastKnown {
@@ -231,14 +292,37 @@ mod tests {
         ];
         assert_eq!(shown(&nodes), expected);
         // Ten seconds after an answer of the owner before.
-        nodes.asked(&node("b"), at(8));
+        nodes.asked(&node("b"), 1, at(8));
         nodes.remember(&last, at(13));
         nodes.pass(at(13));
         assert_eq!(shown(&nodes)[0], row("a", false, false, 7));
-        nodes.asked(&node("b"), at(13));
+        nodes.asked(&node("b"), 1, at(13));
         assert!(nodes.forget("b").is_err() && nodes.forget("z").is_err());
         assert_eq!((nodes.forget("d"), nodes.list().len()), (Ok(()), 3));
         assert_eq!(shown(&nodes)[2], row("c", false, true, 13));
+    }
+
+    #[test]
+    fn a_node_under_another_name_takes_the_place_of_a_dead_one_and_a_name_has_one_process() {
+        let mut nodes = Nodes::default();
+        nodes.asked(&node("a"), 1, at(0));
+        nodes.asked(&node("b"), 1, at(0));
+        let renamed = Node {
+            name: "c".to_owned(),
+            ..node("b")
+        };
+        nodes.asked(&renamed, 2, at(1));
+        assert_eq!(nodes.list().len(), 3, "both are up");
+        nodes.asked(&node("a"), 1, at(3));
+        nodes.pass(at(3));
+        nodes.asked(&renamed, 2, at(3));
+        let names: Vec<_> = shown(&nodes).into_iter().map(|(name, ..)| name).collect();
+        assert_eq!(names, ["a", "c"]);
+        assert_eq!(nodes.namesake("c", 2), None);
+        assert_eq!(nodes.namesake("c", 3), Some(renamed.fleet_address.clone()));
+        assert_eq!(nodes.namesake("d", 3), None);
+        nodes.pass(at(5));
+        assert_eq!(nodes.namesake("c", 3), None, "it is down");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use bytes::{Buf, BufMut, Bytes};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::config::Config;
 use crate::server::RelayedRequest;
 use helenus_engine::engine::Asked;
 use helenus_schema::schema::record::Change;
@@ -118,9 +119,47 @@ pub(super) struct KnownNode {
     pub(super) since_millis: i64,
 }
 
+/// The settings that are equal on all nodes of a fleet: with others, a node would open to everybody what needs a login elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Agreed {
+    pub(super) has_logins: bool,
+    pub(super) profile: String,
+    pub(super) cluster_name: String,
+}
+
+impl Agreed {
+    pub(super) fn of(config: &Config) -> Self {
+        Self {
+            has_logins: config.server.credentials.is_some(),
+            profile: config.profile.to_string(),
+            cluster_name: config.cluster_name.clone(),
+        }
+    }
+
+    /// What differs from the settings of an owner, for the operator. `None` means nothing.
+    pub(super) fn difference(&self, owner: &str, of_owner: &Self) -> Option<String> {
+        let logins = |agreed: &Self| if agreed.has_logins { "on" } else { "off" };
+        let settings = [
+            ("login", logins(self), logins(of_owner)),
+            ("profile", self.profile.as_str(), of_owner.profile.as_str()),
+            (
+                "cluster-name",
+                self.cluster_name.as_str(),
+                of_owner.cluster_name.as_str(),
+            ),
+        ];
+        let (setting, own, other) = settings.into_iter().find(|(_, own, other)| own != other)?;
+        Some(format!(
+            "{setting} is {own} here and {other} on node {owner}, which owns the stores; it has to be the same on all nodes"
+        ))
+    }
+}
+
 /// The question of a follower.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Follow {
+    /// Its name.
+    pub(super) name: String,
     /// `None` means that it serves no clients yet.
     pub(super) node: Option<Node>,
     /// Drawn when the node started.
@@ -157,6 +196,10 @@ pub(super) struct Followed {
     pub(super) nodes: Vec<KnownNode>,
     /// The owner's name.
     pub(super) owner: String,
+    /// The owner's settings.
+    pub(super) agreed: Agreed,
+    /// Where another node of the name of the one that asks is up.
+    pub(super) namesake: Option<String>,
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -302,8 +345,45 @@ mod tests {
     }
 
     #[test]
+    fn nodes_of_different_settings_are_told_which() {
+        let agreed = Agreed {
+            has_logins: true,
+            profile: "cassandra".to_owned(),
+            cluster_name: "c".to_owned(),
+        };
+        assert_eq!(agreed.difference("a", &agreed), None);
+        for (other, named) in [
+            (
+                Agreed {
+                    has_logins: false,
+                    ..agreed.clone()
+                },
+                "login is on here and off on node a",
+            ),
+            (
+                Agreed {
+                    profile: "cosmos".to_owned(),
+                    ..agreed.clone()
+                },
+                "profile is cassandra here and cosmos on node a",
+            ),
+            (
+                Agreed {
+                    cluster_name: "d".to_owned(),
+                    ..agreed.clone()
+                },
+                "cluster-name is c here and d on node a",
+            ),
+        ] {
+            let told = agreed.difference("a", &other).unwrap();
+            assert!(told.starts_with(named), "{told}");
+        }
+    }
+
+    #[test]
     fn messages_come_back() {
         let follow = Follow {
+            name: "a".to_owned(),
             node: Some(node()),
             incarnation: 9,
             reign: 3,
@@ -328,6 +408,8 @@ mod tests {
             paging_key: "00".to_owned(),
             nodes: Vec::new(),
             owner: "a".to_owned(),
+            agreed: Agreed::default(),
+            namesake: Some("127.0.0.1:7000".to_owned()),
         };
         let change = |value: Option<&[u8]>| Change {
             key: b"k".to_vec(),

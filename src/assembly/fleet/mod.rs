@@ -18,8 +18,8 @@
 //! have passed since its last answer to that edge. A new owner waits as long after it has begun. So a statement that
 //! begins after the acknowledgement sees the change, on every node.
 //!
-//! **Levels** are judged by the owner, by the nodes that have seats and are up (`living`): every command and every relayed request comes
-//! to it, and while there is no owner nobody knows better.
+//! **Levels.** The owner refuses a level by the nodes that have seats and are up (`living`). It can, since every command and every relayed
+//! request comes to it.
 //!
 //! Deliberately absent: what a lease is, and who gets it (`storage::bucket`).
 
@@ -46,16 +46,17 @@ use tokio::net::TcpListener;
 
 use self::following::Following;
 use self::link::Link;
+use self::messages::Agreed;
 pub(super) use self::messages::Node;
 use self::role::Role;
-pub use self::secrets::change as change_fleet_secret;
+pub use self::secrets::{KNOWN_WITHIN as FLEET_SECRET_KNOWN_WITHIN, change as change_fleet_secret};
 use super::opening::RunError;
 use crate::config::{Config, FleetOptions};
 use crate::server::identity::IdentityError;
 use crate::server::{Events, Relay};
 
 /// The version of the messages between nodes.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// A node of a fleet, before it serves clients.
 pub(super) struct Fleet {
@@ -103,6 +104,7 @@ impl Fleet {
         let following = Arc::new(Following::new(
             Arc::clone(&link),
             node,
+            Agreed::of(&owner.config),
             owner.clock.clone(),
             incarnation()?,
         ));

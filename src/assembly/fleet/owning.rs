@@ -6,11 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 
+use super::link::OwnerHere;
 use super::living::{self, Nodes, Now};
 use super::messages::{
-    Follow, Followed, Kind, LastKnown, decode_follow, decode_request, done, encode_followed, encode_response, not_owner,
+    Agreed, Follow, Followed, Kind, LastKnown, decode_follow, decode_request, done, encode_followed, encode_response,
+    not_owner,
 };
 use crate::server::{Events, Requests};
 use helenus_base::clock::Clock;
@@ -29,28 +33,45 @@ const HOLD: Duration = Duration::from_millis(150);
 /// States of the catalog that are kept to tell followers only what has changed.
 const STATES_MAX: usize = 4;
 
+/// The time from when a node has the stores until it has not.
+pub(super) struct Reign {
+    /// Drawn when it begins: it tells this reign from all others.
+    pub(super) number: u64,
+    /// The name of the node.
+    pub(super) node: String,
+    /// Its settings.
+    pub(super) agreed: Agreed,
+}
+
 /// The owner's side of a node.
 pub(super) struct Owning {
     database: Arc<Database>,
     requests: Requests,
     /// Nobody is subscribed: each edge tells its own clients.
     events: Arc<Events>,
-    reign: u64,
+    reign: Reign,
     clock: Clock,
     /// Whom it has told of which catalog.
     rights: Mutex<right::Owner>,
-    /// The name of this node.
-    name: String,
     followers: Mutex<Nodes>,
     /// Told when a follower has asked.
     asked: watch::Sender<()>,
     states: tokio::sync::Mutex<VecDeque<(u64, Arc<CatalogRecords>)>>,
     is_ended: AtomicBool,
+    /// Whether the stores may be another node's now.
+    is_over: watch::Sender<bool>,
 }
 
 impl Owning {
-    pub(super) fn new(database: Arc<Database>, requests: Requests, reign: u64, clock: Clock) -> Self {
-        Self {
+    /// Begins to own, with what this node knows, as an edge, from the owner before.
+    pub(super) fn new(
+        database: Arc<Database>,
+        requests: Requests,
+        reign: Reign,
+        clock: Clock,
+        last: &LastKnown,
+    ) -> Self {
+        let owning = Self {
             // Edges that an earlier owner has answered may be there and not have asked yet.
             rights: Mutex::new(right::Owner::new(Some(clock.through_sleep()), CatalogVersion(0))),
             database,
@@ -58,35 +79,33 @@ impl Owning {
             events: Arc::default(),
             reign,
             clock,
-            name: String::new(),
             followers: Mutex::default(),
             asked: watch::Sender::new(()),
             states: tokio::sync::Mutex::default(),
             is_ended: AtomicBool::new(false),
-        }
-    }
-
-    /// Begins with the name of this node and with what it knows, as an edge, from the owner before.
-    pub(super) fn succeeding(mut self, name: String, last: &LastKnown) -> Self {
-        self.name = name;
-        let mut followers = self.followers();
-        followers.remember(last, self.now());
-        self.judge_by(&mut followers);
+            is_over: watch::Sender::new(false),
+        };
+        let mut followers = owning.followers();
+        followers.remember(last, owning.now());
+        owning.judge_by(&mut followers);
         drop(followers);
-        self
-    }
-
-    pub(super) const fn database(&self) -> &Arc<Database> {
-        &self.database
+        owning
     }
 
     /// Answers nothing from now on.
     pub(super) fn end(&self) {
         self.is_ended.store(true, Ordering::Release);
+        self.is_over.send_replace(true);
     }
 
-    /// Answers a question.
-    pub(super) async fn answer(&self, kind: Kind, body: Bytes) -> Bytes {
+    /// Gives up what is being answered while the lease is over. Called from time to time.
+    pub(super) fn check_lease(&self) {
+        let is_over = self.is_ended.load(Ordering::Acquire) || !self.database.engine().upkeep().owns_data();
+        self.is_over
+            .send_if_modified(|was_over| std::mem::replace(was_over, is_over) != is_over);
+    }
+
+    async fn answer(&self, kind: Kind, body: Bytes) -> Bytes {
         // A node that has lost the lease finds out within a tenth of a second. What it is asked until then the next owner answers.
         if self.is_ended.load(Ordering::Acquire) || !self.database.engine().upkeep().owns_data() {
             return not_owner();
@@ -185,7 +204,11 @@ impl Owning {
     async fn follow(&self, body: Bytes) -> Result<Vec<u8>, Error> {
         let unreadable = || Error::Fault("the question of a follower cannot be read".to_owned());
         let follow = decode_follow(body).ok_or_else(unreadable)?;
-        let applied = if follow.reign == self.reign { follow.number } else { 0 };
+        let applied = if follow.reign == self.reign.number {
+            follow.number
+        } else {
+            0
+        };
         let edge = follow.node.as_ref().map(|node| EdgeId {
             name: PeerName::from(node.name.clone()),
             incarnation: follow.incarnation,
@@ -193,7 +216,7 @@ impl Owning {
         if let Some(edge) = &edge {
             self.rights().applied(edge, CatalogVersion(applied));
         }
-        self.note(&follow);
+        let namesake = self.note(&follow);
         let mut changes = self.database.engine().owner_side().catalog_changes();
         let is_new = |number: &u64| *number > applied;
         drop(tokio::time::timeout(HOLD, changes.wait_for(is_new)).await);
@@ -205,14 +228,16 @@ impl Owning {
         }
         let key = self.database.engine().paging_key();
         let followed = Followed {
-            reign: self.reign,
+            reign: self.reign.number,
             number,
             // After the catalog: its number rises after the roles have changed.
             roles: self.roles(),
             is_whole,
             paging_key: key.iter().map(|byte| format!("{byte:02x}")).collect(),
             nodes: self.followers().list(),
-            owner: self.name.clone(),
+            owner: self.reign.node.clone(),
+            agreed: self.reign.agreed.clone(),
+            namesake,
         };
         Ok(encode_followed(&followed, &records))
     }
@@ -224,27 +249,31 @@ impl Owning {
         }
     }
 
-    /// Notes that a follower has asked.
-    fn note(&self, follow: &Follow) {
+    /// Notes that a follower has asked. Returns where another one of its name is up.
+    fn note(&self, follow: &Follow) -> Option<String> {
         let now = self.now();
         let mut followers = self.followers();
         // What it knows from this owner is no news, and may be what was forgotten meanwhile.
-        if follow.reign != self.reign {
+        if follow.reign != self.reign.number {
             followers.remember(&follow.last, now);
         }
+        let namesake = followers.namesake(&follow.name, follow.incarnation);
         if let Some(node) = &follow.node {
-            followers.asked(node, now);
+            followers.asked(node, follow.incarnation, now);
         }
         self.judge_by(&mut followers);
         drop(followers);
         self.asked.send_replace(());
+        namesake
     }
 
     /// Follows the time, and judges levels by the nodes of now.
     fn judge_by(&self, followers: &mut Nodes) {
         followers.pass(self.now());
-        let seats = living::seats(&followers.list(), &self.name);
-        self.database.engine().nodes().set_seats(seats);
+        let (engine, nodes) = (self.database.engine(), followers.list());
+        engine.nodes().set_seats(living::seats(&nodes, &self.reign.node));
+        engine.set_fleet(living::shown(&nodes, Some(&self.reign.node)));
+        engine.set_ring(living::ring(engine.node(), &nodes, &self.reign.node));
     }
 
     /// The number of the catalog, and what has changed since an earlier one, or all records.
@@ -269,5 +298,24 @@ impl Owning {
             Some((_, earlier)) => (number, false, changed_records(&earlier, &records)),
             None => (number, true, changed_records(&nothing, &records)),
         })
+    }
+}
+
+impl OwnerHere for Owning {
+    fn answer(&self, kind: Kind, body: Bytes) -> BoxFuture<'_, Option<Bytes>> {
+        async move {
+            let mut is_over = self.is_over.subscribe();
+            tokio::select! {
+                biased;
+                answer = Self::answer(self, kind, body) => Some(answer),
+                // Another node may have taken over: whether it finds this done is not known, and nobody need wait for it.
+                _ = is_over.wait_for(|is_over| *is_over) => None,
+            }
+        }
+        .boxed()
+    }
+
+    fn database(&self) -> &Arc<Database> {
+        &self.database
     }
 }

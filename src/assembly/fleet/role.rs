@@ -1,5 +1,6 @@
 //! The role of a node: it owns the stores, or follows the node that does. Both end when the lease changes hands.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,8 +8,9 @@ use tokio::sync::{oneshot, watch};
 
 use super::OwnerOptions;
 use super::following::Following;
-use super::link::{At, Link};
-use super::owning::Owning;
+use super::link::{At, Link, OwnerHere};
+use super::messages::Agreed;
+use super::owning::{Owning, Reign};
 use crate::assembly::opening::{RunError, operator_folder};
 use crate::assembly::{jobs, roles};
 use crate::server::{Requests, operator};
@@ -21,6 +23,9 @@ use store::bucket::Holder;
 
 /// How often an owner checks that it still has the lease, and a follower who has it after the owner could not be asked.
 const CHECK: Duration = Duration::from_millis(100);
+
+/// How long another node that opens the stores at the same time may take to get the lease.
+const TAKEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long a former owner's stores may take to close.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
@@ -43,10 +48,15 @@ pub(super) async fn first_opening(owner: &OwnerOptions) -> Result<(Option<Databa
         .await?
         .is_none_or(|holder| !holder.is_live)
     {
-        match Database::open(owner.engine.clone()).await {
+        let done = tokio::select! {
+            done = Database::open(owner.engine.clone()) => done,
+            // The attempt has not got the lease, so it has opened nothing.
+            () = until_other_holds(owner) => return Ok((None, cluster(owner).await?)),
+        };
+        match done {
             Ok(database) => opened = Some(database),
-            Err(error) if store::bucket::holder(url, reach).await?.is_some() => {
-                tracing::info!(%error, "another node has opened the stores");
+            Err(error) if is_held(owner).await? => {
+                tracing::debug!(%error, "another node has opened the stores");
             }
             Err(source) => {
                 return Err(RunError::Open {
@@ -56,8 +66,41 @@ pub(super) async fn first_opening(owner: &OwnerOptions) -> Result<(Option<Databa
             }
         }
     }
-    let cluster = store::bucket::cluster(url, reach).await?;
-    Ok((opened, cluster.unwrap_or_default()))
+    Ok((opened, cluster(owner).await?))
+}
+
+/// The identity of the cluster.
+async fn cluster(owner: &OwnerOptions) -> Result<String, RunError> {
+    let cluster = store::bucket::cluster(&owner.engine.url, &owner.engine.store.reach).await?;
+    Ok(cluster.unwrap_or_default())
+}
+
+/// Waits until another node has the lease.
+async fn until_other_holds(owner: &OwnerOptions) {
+    let reach = &owner.engine.store.reach;
+    loop {
+        tokio::time::sleep(CHECK).await;
+        // A failure is for the attempt to open to find.
+        let holder = store::bucket::holder(&owner.engine.url, reach).await.ok().flatten();
+        if holder.is_some_and(|holder| holder.is_live && holder.address != reach.address) {
+            return;
+        }
+    }
+}
+
+/// Whether a node has the lease, or gets it within [`TAKEN_WITHIN`].
+async fn is_held(owner: &OwnerOptions) -> Result<bool, RunError> {
+    let (url, reach) = (&owner.engine.url, &owner.engine.store.reach);
+    let mut rest = TAKEN_WITHIN;
+    loop {
+        let holder = store::bucket::holder(url, reach).await?;
+        let is_held = holder.is_some_and(|holder| holder.is_live);
+        if is_held || rest.is_zero() {
+            return Ok(is_held);
+        }
+        tokio::time::sleep(CHECK).await;
+        rest = rest.saturating_sub(CHECK);
+    }
 }
 
 impl Role {
@@ -123,7 +166,7 @@ impl Course {
             }
             match self.holder().await {
                 Some(holder) if holder.is_live && holder.address != self.own.as_str() => {
-                    self.link.set(Some(At::There(PeerAddress::from(holder.address))));
+                    self.link.set_there(PeerAddress::from(holder.address));
                     self.until_trouble().await;
                     if !self.is_stopped() {
                         tokio::time::sleep(self.following.turn(Some(&holder.name))).await;
@@ -135,12 +178,28 @@ impl Course {
                 return Ok(());
             }
             // Waits for the end of the lease, or finds that its holder renews it.
-            match Database::open(self.owner.engine.clone()).await {
+            let done = tokio::select! {
+                done = Database::open(self.owner.engine.clone()) => done,
+                never = self.show_holder() => match never {},
+            };
+            match done {
                 Ok(database) => opened = Some(database),
                 Err(error) => {
                     tracing::debug!(%error, "the stores are another node's");
                     tokio::time::sleep(CHECK).await;
                 }
+            }
+        }
+    }
+
+    /// Shows the link another node that takes the lease meanwhile: requests need not wait until the attempt to open has found that out.
+    async fn show_holder(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(CHECK).await;
+            let holder = self.holder().await;
+            let other = holder.filter(|holder| holder.is_live && holder.address != self.own.as_str());
+            if let Some(holder) = other {
+                self.link.set_there(PeerAddress::from(holder.address));
             }
         }
     }
@@ -189,10 +248,13 @@ impl Course {
         let clock = self.owner.clock.clone();
         let requests = Requests::new(Arc::clone(&database), &config.server.limits, clock.clone());
         let requests = requests.with_charge_payload(config.charge_payload);
-        // Distinguishes this reign from all others.
-        let reign = self.random.u64(1..);
-        let owning = Owning::new(Arc::clone(&database), requests, reign, clock);
-        let owning = owning.succeeding(self.following.name(), &self.following.last_known());
+        let reign = Reign {
+            number: self.random.u64(1..),
+            node: self.following.name(),
+            agreed: Agreed::of(&config),
+        };
+        let last = self.following.last_known();
+        let owning = Owning::new(Arc::clone(&database), requests, reign, clock, &last);
         let owning = Arc::new(owning);
         jobs::spawn(&config, &database, None);
         // Where this node is, for as long as it owns the stores.
@@ -200,13 +262,14 @@ impl Course {
             operator::serve(&folder, &database);
         }
         tracing::info!("this node owns the stores");
-        self.link.set(Some(At::Here(Arc::clone(&owning))));
+        self.link.set(Some(At::Here(Arc::clone(&owning) as _)));
         let mut stopped = self.stopped.clone();
         while owning.database().engine().upkeep().lost().is_none() {
             let stop = stopped.wait_for(|stopped| *stopped);
             if tokio::time::timeout(CHECK, stop).await.is_ok() {
                 break;
             }
+            owning.check_lease();
             owning.database().engine().owner_side().forget_old_pages();
         }
         owning.end();

@@ -15,7 +15,7 @@ use store::bucket::{PeerSecrets, SecretChange};
 const READ_EVERY: Duration = Duration::from_secs(30);
 
 /// How long all nodes may take to read the next secret.
-const KNOWN_WITHIN: Duration = Duration::from_secs(75);
+pub const KNOWN_WITHIN: Duration = Duration::from_secs(75);
 
 fn secrets_of(found: &PeerSecrets) -> Secrets {
     Secrets {

@@ -32,8 +32,8 @@
 //! if nothing arrives within [`FIRST_BYTE_WITHIN`]; read into a buffer of at most [`REQUEST_BYTES_MAX`], answered once,
 //! closed; all of that within [`CONNECTION_WITHIN`]. A stream is closed when it has sent nothing for that long.
 //!
-//! On a node of a fleet, figures of stores are those of the owner, which the node asks. `/readyz` says whether the node has heard from the
-//! owner within 2 s. Faults, the clock, resets and feeds are refused.
+//! On a node of a fleet, figures of stores are those of the owner, which the node asks. `/metrics` shows stores on their owner only, so that a
+//! scraper of all nodes counts nothing twice. `/readyz` says whether the node has heard from the owner within 2 s. Faults, the clock, resets and feeds are refused.
 //!
 //! On an address of this machine, a request for another host name is refused. Otherwise a page in a browser could make
 //! its own name resolve to 127.0.0.1 and read everything (DNS rebinding).
@@ -353,19 +353,13 @@ fn router(shared: Arc<Shared>) -> Router {
             if !shared.source.database.engine().upkeep().owns_data() {
                 return answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN, NOT_OWNED.to_owned());
             }
-            if route.shows_sizes {
-                shared.source.database.engine().upkeep().count_partitions().await;
-            }
-            let mut figures = shared.source.tables.show(shared.source.database.engine(), route.answer);
-            if let Some(relay) = &shared.source.relay
-                && route.path != STATEMENTS
-            {
-                match relay.figures(route.path).await {
-                    None => return answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN, NO_OWNER.to_owned()),
-                    Some(of_owner) if route.path == STATUS => take_stores(&mut figures, of_owner),
-                    Some(of_owner) => figures = of_owner,
-                }
-            }
+            let figures = match &shared.source.relay {
+                Some(relay) if route.path != STATEMENTS => figures_of_fleet(&shared.source, &**relay, route).await,
+                _ => Some(own_figures(&shared.source, route).await),
+            };
+            let Some(mut figures) = figures else {
+                return answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN, NO_OWNER.to_owned());
+            };
             if !shared.source.shows_keys {
                 hide_keys(&mut figures);
             }
@@ -386,6 +380,26 @@ fn router(shared: Arc<Shared>) -> Router {
         .fallback(unknown)
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
         .with_state(shared)
+}
+
+/// What this server knows itself.
+async fn own_figures(source: &Source, route: api::Route) -> serde_json::Value {
+    let engine = source.database.engine();
+    if route.shows_sizes {
+        engine.upkeep().count_partitions().await;
+    }
+    source.tables.show(engine, route.answer)
+}
+
+/// What the owner of the stores knows; its status joined with this node's. `None` means that there is no owner.
+async fn figures_of_fleet(source: &Source, relay: &dyn Relay, route: api::Route) -> Option<serde_json::Value> {
+    let of_owner = relay.figures(route.path).await?;
+    if route.path != STATUS {
+        return Some(of_owner);
+    }
+    let mut status = source.tables.show(source.database.engine(), route.answer);
+    take_stores(&mut status, of_owner);
+    Some(status)
 }
 
 /// The routes whose answers are a node's own: the first with what its owner knows of the stores.
@@ -578,14 +592,12 @@ fn is_own_host(host: &str) -> bool {
 }
 
 async fn scrape(State(shared): Shape) -> Response {
-    shared.source.database.engine().upkeep().count_partitions().await;
-    text(
-        exposition::CONTENT_TYPE,
-        shared
-            .source
-            .tables
-            .show(shared.source.database.engine(), prometheus::render),
-    )
+    let source = &shared.source;
+    // On the node of a fleet that owns the stores, those: each partition is shown once.
+    let owned = source.relay.as_ref().and_then(|relay| relay.owned());
+    let engine = owned.as_ref().unwrap_or(&source.database).engine();
+    engine.upkeep().count_partitions().await;
+    text(exposition::CONTENT_TYPE, source.tables.show(engine, prometheus::render))
 }
 
 async fn live(State(shared): Shape) -> Response {

@@ -14,6 +14,7 @@ use super::view::Sources;
 const LISTED_MAX: usize = 10_000;
 
 /// A route.
+#[derive(Clone, Copy)]
 pub struct Route {
     /// Its path.
     pub path: &'static str,

@@ -25,6 +25,14 @@ pub fn render(sources: Sources<'_>) -> String {
         text.counter(counter.name(), counter.help(), counter.value());
     }
     samples(&mut text, server::FIGURES, &[Server::of(sources)]);
+    let nodes = sources.of_services(|figures| figures.cluster());
+    let count = |is_up| nodes.iter().filter(|node| node.is_up == is_up).count();
+    let by_state: [(Labels<'_>, usize); 2] = [(&[("state", "down")], count(false)), (&[("state", "up")], count(true))];
+    text.gauges(
+        "nodes",
+        "Nodes of the cluster, as the owner of the stores sees them.",
+        by_state,
+    );
     samples(&mut text, statements::ERRORS, &statements::errors());
     samples(&mut text, statements::KINDS, &statements::kinds(sources));
     samples(&mut text, statements::PREPARED, &[statements::prepared(sources)]);

@@ -6,10 +6,9 @@
 //!              └─► owner notes, answers v
 //! owner            noted ───────────────────────── waited out: noted + 2.07 s, by the owner's clock
 //! ```
-//! **Edge.** A question that was sent at `sent` and answered with version `v` lets the edge serve snapshots of version `v`
-//! or later until `sent` + [`RIGHT`]. A request takes its snapshot, then asks [`Edge::may_answer`] with that snapshot's
-//! version, then answers. The version matters: an edge that was stopped may have a right again, but not for the snapshot
-//! that it took before.
+//! **Edge.** When it has applied what the lease holder answered to a question that was sent at `sent`, it may answer until
+//! `sent` + [`RIGHT`]. A request asks [`Edge::may_answer`], then takes its snapshot, then answers. The order matters: an
+//! edge that was stopped may have a right again, but not for a snapshot that it took before.
 //!
 //! **Owner.** A change of version `v` is acknowledged when each edge has applied it, or has lost its right for older ones:
 //! [`WAIT`] after the owner last answered it with an older version ([`Owner::awaited`]). A new owner does not know whom its
@@ -19,6 +18,7 @@
 //! Clocks are never compared, only their rates: `RIGHT` by a clock 1 % slow is 2.02 s, `WAIT` by one 1 % fast is 2.049 s.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::transport::PeerName;
@@ -29,7 +29,7 @@ pub const RIGHT: Duration = Duration::from_millis(2000);
 /// How long an owner waits for an edge that is silent.
 pub const WAIT: Duration = Duration::from_millis(2070);
 
-/// Changes to which an edge keeps its rights apart. Older ones are joined to its disadvantage or the owner's.
+/// Versions with which an edge was answered that an owner keeps apart. Older ones are joined to the owner's disadvantage.
 const KEPT_MAX: usize = 16;
 
 const _: () = assert!(RIGHT.as_millis() * 101 * 101 < WAIT.as_millis() * 100 * 100);
@@ -38,60 +38,24 @@ const _: () = assert!(RIGHT.as_millis() * 101 * 101 < WAIT.as_millis() * 100 * 1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CatalogVersion(pub u64);
 
-/// Until when snapshots of a version may be served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Lent {
-    version: CatalogVersion,
-    until: Duration,
-}
-
-/// The rights of one edge. Versions and ends rise along the list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The right of one edge, by its own clock.
+#[derive(Debug, Default)]
 pub struct Edge {
-    lent: VecDeque<Lent>,
+    /// Its end in microseconds.
+    until_micros: AtomicU64,
 }
 
 impl Edge {
-    /// The lease holder answered a question, sent at `sent`, with this version.
-    pub fn answered(&mut self, sent: Duration, version: CatalogVersion) {
-        let new = Lent {
-            version,
-            until: sent + RIGHT,
-        };
-        // A right that ends later is of no use if it needs a later version than one that ends later still.
-        if self
-            .lent
-            .iter()
-            .any(|lent| lent.version <= new.version && lent.until >= new.until)
-        {
-            return;
-        }
-        self.lent
-            .retain(|lent| lent.version < new.version || lent.until > new.until);
-        let at = self.lent.partition_point(|lent| lent.version < new.version);
-        self.lent.insert(at, new);
-        if self.lent.len() > KEPT_MAX {
-            self.lent.pop_front();
-        }
+    /// The edge has applied what the lease holder answered to a question that was sent at `sent`.
+    pub fn applied(&self, sent: Duration) {
+        let until = u64::try_from((sent + RIGHT).as_micros()).unwrap_or(u64::MAX);
+        self.until_micros.fetch_max(until, Ordering::AcqRel);
     }
 
-    /// Whether a snapshot of this version may be served at `now`, which is read after the snapshot was taken.
+    /// Whether a request may be answered that takes its snapshot after this call.
     #[must_use]
-    pub fn may_answer(&self, snapshot: CatalogVersion, now: Duration) -> bool {
-        self.until(snapshot).is_some_and(|until| now < until)
-    }
-
-    /// The end of the right for snapshots of this version. `None` means there is none.
-    #[must_use]
-    pub fn until(&self, snapshot: CatalogVersion) -> Option<Duration> {
-        let served = self.lent.iter().rev().find(|lent| lent.version <= snapshot);
-        served.map(|lent| lent.until)
-    }
-
-    /// The end of the last right, for whatever version. `None` means there is none.
-    #[must_use]
-    pub fn last(&self) -> Option<Duration> {
-        self.lent.back().map(|lent| lent.until)
+    pub fn may_answer(&self, now: Duration) -> bool {
+        now.as_micros() < self.until_micros.load(Ordering::Acquire).into()
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use ring::hmac;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring::default_provider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, ring::default_provider, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -148,12 +148,12 @@ impl ServerCertVerifier for OneOf {
 
     fn verify_tls12_signature(
         &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
+        // Only TLS 1.3 is offered.
+        Err(Error::General("no TLS 1.2 between nodes".to_owned()))
     }
 
     fn verify_tls13_signature(

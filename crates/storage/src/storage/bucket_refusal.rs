@@ -76,7 +76,7 @@ pub enum Refusal {
     },
     /// Another server owns the prefix.
     #[error(
-        "{name} serves this prefix at {address}; stop that server first, or choose another prefix; a server with operator-folder makes backups and exports itself, with --operator-folder DIR"
+        "{name} serves this prefix at {address}; stop that server first, or choose another prefix; started with operator-folder, it makes backups and exports itself, asked by --operator-folder DIR on its own machine; a node of its fleet needs fleet-listen"
     )]
     InUse {
         /// The other server.

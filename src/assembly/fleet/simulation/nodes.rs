@@ -23,9 +23,9 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::super::following::Following;
-use super::super::link::{At, Link};
-use super::super::messages::Node;
-use super::super::owning::Owning;
+use super::super::link::{At, Link, OwnerHere};
+use super::super::messages::{Agreed, Node};
+use super::super::owning::{Owning, Reign};
 use super::model::Mark;
 use crate::server::{Events, Limits, Requests};
 
@@ -274,13 +274,19 @@ impl World {
         let as_node = Node {
             name: node.name.clone(),
             host_id: Uuid::from_u128(place as u128 + 1),
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 9042)),
+            address: SocketAddr::from((Ipv4Addr::from(0x7f00_0001 + u32::try_from(place).unwrap()), 9042)),
             fleet_address: node.address.as_str().to_owned(),
             data_center: "d".to_owned(),
             rack: "r".to_owned(),
         };
         let clock = node.clock.clone();
-        let following = Arc::new(Following::new(Arc::clone(&link), as_node, clock, self.below(u64::MAX)));
+        let following = Arc::new(Following::new(
+            Arc::clone(&link),
+            as_node,
+            Agreed::default(),
+            clock,
+            self.below(u64::MAX),
+        ));
         let Ok(paging_key) = following.first_contact().await else {
             return self.fail(format!("{} has found no owner", node.name));
         };
@@ -349,20 +355,24 @@ impl World {
         };
         let database = Arc::new(database);
         let requests = Requests::new(Arc::clone(&database), &Limits::default(), node.clock.clone());
-        let reign = 1 + self.below(u64::MAX - 1);
+        let reign = Reign {
+            number: 1 + self.below(u64::MAX - 1),
+            node: node.name.clone(),
+            agreed: Agreed::default(),
+        };
         let last = node
             .process
             .borrow()
             .as_ref()
             .map(|process| process.following.last_known());
-        let owning = Owning::new(database, requests, reign, node.clock.clone());
-        let owning = Arc::new(owning.succeeding(node.name.clone(), &last.unwrap_or_default()));
+        let last = last.unwrap_or_default();
+        let owning = Arc::new(Owning::new(database, requests, reign, node.clock.clone(), &last));
         if node.process.borrow().is_none() {
             let link = Arc::new(Link::new());
             *node.link.borrow_mut() = Arc::clone(&link);
             self.join(&node, &link);
         }
-        node.link.borrow().set(Some(At::Here(Arc::clone(&owning))));
+        node.link.borrow().set(Some(At::Here(Arc::clone(&owning) as _)));
         self.note(|| format!("{} owns the stores", node.name));
         *self.owner.borrow_mut() = Some(Owner { place, owning });
         for other in 0..self.nodes.borrow().len() {

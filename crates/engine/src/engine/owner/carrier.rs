@@ -76,7 +76,11 @@ pub(in crate::engine) fn unanswered(
             consistency,
             received: 0,
             required: 1,
-            write_kind,
+            // Whether the owner has recorded the batch is not known.
+            write_kind: match write_kind {
+                WriteKind::Batch => WriteKind::BatchLog,
+                other => other,
+            },
         },
     }
 }
