@@ -106,6 +106,7 @@ fn of_engine(error: &engine::Error) -> Option<ErrorDetail> {
         | Error::Throttled { .. }
         | Error::NoRoom { .. }
         | Error::Outdated
+        | Error::Opening(_)
         | Error::Storage(_)
         | Error::Damaged(_)
         | Error::Broken(_)

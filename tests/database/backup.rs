@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use crate::support::Client;
+use crate::support::{Client, open_when_free};
 use helenus::server::operator::copying::{Unread, export, import};
 use helenus::server::operator::text::Form;
 use helenus_base::clock::Clock;
 use helenus_base::mutant::{self, Mutant};
 use helenus_cql::cql::{Database, QueryParams, SessionState};
-use helenus_engine::engine::{BackupError, Error, What};
+use helenus_engine::engine::{BackupError, Error, OpeningFailure, What};
 use helenus_storage::backup::{Kind, Reader, Scope, entries};
 use helenus_storage::storage::{self as store, Restoring};
 
@@ -60,15 +60,8 @@ async fn restore_anew(url: &str, from: &Path, clock: Clock) -> Client {
 
 /// Opens a database whose last life may not have let go of its directory yet.
 async fn reopen(url: &str, clock: Clock) -> Client {
-    loop {
-        match Database::open(Client::options(url, clock.clone())).await {
-            Ok(database) => {
-                return Client::over(database, SessionState::default(), clock);
-            }
-            Err(error) if error.to_string().contains("in use") => tokio::time::sleep(Duration::from_millis(20)).await,
-            Err(error) => panic!("{url}: {error}"),
-        }
-    }
+    let database = open_when_free(async || Database::open(Client::options(url, clock.clone())).await).await;
+    Client::over(database, SessionState::default(), clock)
 }
 
 const KEYSPACE: &str = "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
@@ -670,13 +663,11 @@ async fn a_directory_that_is_being_restored_into_is_refused_by_name() {
 /// Every row that the main store of a closed database has.
 async fn raw_rows(url: &str) -> usize {
     let options = store::Options::default();
-    let main = loop {
-        match store::Store::open(&url.parse().unwrap(), &options, Clock::manual(NOW_MICROS)).await {
-            Ok(main) => break main,
-            Err(error) if error.to_string().contains("in use") => tokio::time::sleep(Duration::from_millis(20)).await,
-            Err(error) => panic!("{error}"),
-        }
-    };
+    let main = open_when_free(async || {
+        let opened = store::Store::open(&url.parse().unwrap(), &options, Clock::manual(NOW_MICROS)).await;
+        opened.map_err(|error| Error::from(OpeningFailure::from(error)))
+    })
+    .await;
     let mut rows = 0;
     let (at, all) = (main.snapshot(), store::KeyRange::all());
     let scanned = main.scan(store::Space::Rows, &all, store::Order::Forward, &at, |_, _| {
@@ -709,15 +700,7 @@ async fn a_restore_that_fails_leaves_nothing_and_a_damaged_backup_is_not_begun()
         options.store.faults = Some(Arc::new(move |_| {
             (of_faults.fetch_sub(1, Ordering::SeqCst) <= 0).then(|| std::io::Error::other("the medium is dead"))
         }));
-        let database = loop {
-            match Database::open(options.clone()).await {
-                Ok(database) => break database,
-                Err(Error::Fault(text)) if text.contains("in use") => {
-                    tokio::time::sleep(Duration::from_millis(20)).await
-                }
-                Err(error) => panic!("{error}"),
-            }
-        };
+        let database = open_when_free(async || Database::open(options.clone()).await).await;
         left.store(commits, Ordering::SeqCst);
         let outcome = database.engine().backups().restore(&backup, &What::All).await;
         left.store(i64::MAX, Ordering::SeqCst);

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::support::Client;
+use crate::support::{Client, open_when_free};
 use helenus_base::clock::Clock;
 use helenus_cql::cql::Error;
 use helenus_cql::cql::{Database, QueryParams, SessionState};
@@ -28,16 +28,7 @@ impl Client {
         self.database.close().await.unwrap();
         drop(self.database);
         let clock = Clock::manual(micros);
-        // A store beside the main one may not have let go of the directory yet.
-        let database = loop {
-            match Database::open(Self::options(url, clock.clone())).await {
-                Ok(database) => break database,
-                Err(error) if error.to_string().contains("in use") => {
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-                Err(error) => panic!("{url}: {error}"),
-            }
-        };
+        let database = open_when_free(async || Database::open(Self::options(url, clock.clone())).await).await;
         Self::over(database, session, clock)
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use crate::support::{Client, printed, raw_store};
+use crate::support::{Client, open_when_free, printed, raw_store};
 use helenus_base::clock::Clock;
 use helenus_base::invariant::{Broken, Invariant};
 use helenus_base::mutant::{self, Mutant};
@@ -108,13 +108,7 @@ async fn open(path: &Path, durability: Durability, control: &Arc<Control>) -> Re
 
 /// Opens a database again whose last life may not have let go of its directory yet.
 async fn reopen(path: &Path, control: &Arc<Control>) -> Client {
-    loop {
-        match open(path, Durability::Group, control).await {
-            Ok(client) => return client,
-            Err(error) if error.to_string().contains("in use") => tokio::time::sleep(Duration::from_millis(20)).await,
-            Err(error) => panic!("{error}"),
-        }
-    }
+    open_when_free(async || open(path, Durability::Group, control).await).await
 }
 
 /// A table of two physical partitions, of which the second has a store of its own, and rows of some kilobytes.
@@ -386,12 +380,7 @@ async fn a_lower_outlives_a_power_cut_whatever_the_durability() {
         copy_main(&path, &durable);
         let control = Control::new();
         *control.kept.lock().unwrap() = Some((path.clone(), durable.clone()));
-        let client = loop {
-            match open(&path, durability, &control).await {
-                Ok(client) => break client,
-                Err(error) => assert!(error.to_string().contains("in use"), "{error}"),
-            }
-        };
+        let client = open_when_free(async || open(&path, durability, &control).await).await;
         // The first that commits is the main store.
         client.ok("CREATE TABLE first (k int PRIMARY KEY)").await;
         lower(&client).await.unwrap();

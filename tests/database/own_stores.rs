@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use crate::support::Client;
+use crate::support::{Client, open_when_free};
 use helenus_base::clock::Clock;
 use helenus_cql::cql::Error;
 use helenus_cql::cql::{Database, QueryParams, SessionState};
@@ -70,13 +70,7 @@ async fn reopen(url: &str) -> Client {
 }
 
 async fn reopen_with(url: &str, set: impl Fn(&mut store::Options)) -> Client {
-    loop {
-        match open_with(url, &set).await {
-            Ok(client) => return client,
-            Err(error) if error.to_string().contains("in use") => tokio::time::sleep(Duration::from_millis(20)).await,
-            Err(error) => panic!("{url}: {error}"),
-        }
-    }
+    open_when_free(async || open_with(url, &set).await).await
 }
 
 /// Four physical partitions with rows, static rows, deletions of all kinds, an index and a counter table of one partition.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use crate::support::Client;
+use crate::support::{Client, open_when_free};
 use helenus_base::clock::Clock;
 use helenus_cql::cql::{Database, Error, QueryParams, SessionState};
 use helenus_schema::schema::node::Peer;
@@ -292,13 +292,7 @@ async fn try_open(url: &str, clock: &Clock, faults: Option<&Faults>) -> Result<C
 
 /// Opens a database, whose last life may not have let go of its directory yet.
 async fn open(url: &str, clock: &Clock, faults: Option<&Faults>) -> Client {
-    loop {
-        match try_open(url, clock, faults).await {
-            Ok(client) => return client,
-            Err(error) if error.to_string().contains("in use") => tokio::time::sleep(Duration::from_millis(20)).await,
-            Err(error) => panic!("{url}: {error}"),
-        }
-    }
+    open_when_free(async || try_open(url, clock, faults).await).await
 }
 
 /// The table and two views in three partitions each, of which some are in stores of their own.
@@ -427,10 +421,6 @@ async fn statuses(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(
-    clippy::too_many_lines,
-    reason = "one story: each step stands on the state that the one before left"
-)]
 async fn the_status_of_a_build_is_shown_for_every_node() {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("file:{}", directory.path().display());
@@ -450,16 +440,7 @@ async fn the_status_of_a_build_is_shown_for_every_node() {
             rack: "rack1".to_owned(),
             tokens: vec![1],
         });
-        // The life before may not have let go of the directory yet.
-        let database = loop {
-            match Database::open(options.clone()).await {
-                Ok(database) => break database,
-                Err(error) if error.to_string().contains("in use") => {
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-                Err(error) => panic!("{error}"),
-            }
-        };
+        let database = open_when_free(async || Database::open(options.clone()).await).await;
         Client::over(database, SessionState::default(), clock.clone())
     };
     let client = open_of_two(Some(&faults)).await.in_keyspace().await;

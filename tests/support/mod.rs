@@ -17,7 +17,7 @@ use self::edge::Edge;
 
 use helenus_base::clock::Clock;
 use helenus_cql::cql::{Answer, AnswerKind, Database, Error, QueryParams, SessionState};
-use helenus_engine::engine::{Options, ThroughputRules};
+use helenus_engine::engine::{self, Options, ThroughputRules};
 use helenus_schema::schema::node::NodeInfo;
 use helenus_storage::storage as store;
 
@@ -237,8 +237,30 @@ pub(crate) fn printed(answer: &Answer) -> Vec<String> {
     lines
 }
 
-/// Raw access to a store of a closed database: its directory, or that of a store beside it, which no open main store may hold. Its last
-/// owner may not have let go of the directory yet.
+/// Pause between two tries to open data that is in use.
+const IN_USE_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// Tries: half a minute for the last owner of a directory to let go of it.
+const IN_USE_TRIES_MAX: u32 = 1500;
+
+/// Opens data whose last owner may not have let go of its directory yet.
+pub(crate) async fn open_when_free<T, E: Into<Error>>(mut open: impl AsyncFnMut() -> Result<T, E>) -> T {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match open().await {
+            Ok(opened) => return opened,
+            Err(error) => match error.into() {
+                Error::Engine(error) if error.is_in_use() && tries < IN_USE_TRIES_MAX => {
+                    tokio::time::sleep(IN_USE_PAUSE).await;
+                }
+                error => panic!("{error}"),
+            },
+        }
+    }
+}
+
+/// Raw access to a store of a closed database: its directory, or that of a store beside it, which no open main store may hold.
 pub(crate) async fn raw_store(path: &std::path::Path) -> store::Store {
     let beside = path.parent().filter(|folder| folder.ends_with("stores"));
     let main = beside.and_then(std::path::Path::parent).unwrap_or(path);
@@ -247,15 +269,11 @@ pub(crate) async fn raw_store(path: &std::path::Path) -> store::Store {
         store::Options::default(),
         Clock::manual(0),
     );
-    let opened = loop {
-        match store::Store::open(&url, &options, clock.clone()).await {
-            Ok(store) => break store,
-            Err(error) if error.to_string().contains("in use") => {
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            }
-            Err(error) => panic!("{error}"),
-        }
-    };
+    let opened = open_when_free(async || {
+        let opened = store::Store::open(&url, &options, clock.clone()).await;
+        opened.map_err(|error| engine::Error::from(engine::OpeningFailure::from(error)))
+    })
+    .await;
     if main == path {
         return opened;
     }

@@ -232,7 +232,8 @@ impl Error {
         matches!(
             self.parts().0,
             Self::Engine(
-                engine::Error::Damaged(_)
+                engine::Error::Opening(_)
+                    | engine::Error::Damaged(_)
                     | engine::Error::Broken(_)
                     | engine::Error::Fault(_)
                     | engine::Error::Storage(_)
@@ -269,7 +270,7 @@ const fn of_engine(error: &engine::Error) -> ErrorCode {
         Is::ReadFailure { .. } | Is::TooManyTombstones { .. } | Is::GroupFailure { .. } => ErrorCode::ReadFailure,
         Is::Throttled { .. } | Is::NoRoom { .. } | Is::Outdated => ErrorCode::Overloaded,
         Is::FunctionFailure(_) => ErrorCode::FunctionFailure,
-        Is::Storage(_) | Is::Damaged(_) | Is::Broken(_) | Is::Fault(_) => ErrorCode::Server,
+        Is::Opening(_) | Is::Storage(_) | Is::Damaged(_) | Is::Broken(_) | Is::Fault(_) => ErrorCode::Server,
     }
 }
 

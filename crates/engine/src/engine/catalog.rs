@@ -69,7 +69,7 @@ pub(in crate::engine) use self::freeze::Frozen;
 use self::garbage::check_garbage;
 use self::leftovers::Leftovers;
 use self::number::{ChangedLogs, numbered};
-pub(in crate::engine) use self::open::Opening;
+pub(in crate::engine) use self::open::{Opening, Unfinished};
 use self::partition_maps::{NewTables, give_budgets, partitions_after};
 use self::publication::Publication;
 pub use self::publication::SchemaListener;

@@ -1,6 +1,6 @@
 //! Failures of a command, by kind. Front ends have codes for them: `cql::Error` has those of the native protocol.
 
-use super::failure::{FailureCause, StorageFailure};
+use super::failure::{FailureCause, OpeningFailure, StorageFailure};
 use super::refusal::{
     ConditionRefusal, LevelRefusal, LimitRefusal, ListRefusal, MoveRefusal, NearestRefusal, Overlong, Refusal,
     SumRefusal, ThroughputRefusal, in_words,
@@ -97,6 +97,9 @@ pub enum Error {
     /// A store failed, as the program itself reports it: requests convert it where they end, jobs log it.
     #[error(transparent)]
     Storage(#[from] StorageFailure),
+    /// The stores cannot be opened.
+    #[error(transparent)]
+    Opening(#[from] OpeningFailure),
     /// A read walked over more tombstones than it may.
     #[error(
         "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from localhost/127.0.0.1:7000"
@@ -170,6 +173,12 @@ impl Error {
             Self::Damaged(_) | Self::Partitions(MapError::Damaged) => true,
             _ => false,
         }
+    }
+
+    /// As [`OpeningFailure::is_in_use`].
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::Opening(failure) if failure.is_in_use())
     }
 
     /// Whether a change of a table's partition map is refused because another change came first: the table was dropped,

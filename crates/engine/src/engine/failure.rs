@@ -52,6 +52,38 @@ impl PartialEq for StorageFailure {
 
 impl Eq for StorageFailure {}
 
+/// Why stores cannot be opened, or may not begin to take writes.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct OpeningFailure {
+    /// The store's error.
+    pub error: Box<StoreError>,
+}
+
+impl OpeningFailure {
+    /// Whether another process, or another database of this one, has the data open.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        matches!(*self.error, StoreError::Locked { .. })
+    }
+}
+
+impl From<StoreError> for OpeningFailure {
+    fn from(error: StoreError) -> Self {
+        let error = Box::new(error);
+        Self { error }
+    }
+}
+
+impl PartialEq for OpeningFailure {
+    /// Compares kinds, as those of [`StorageFailure`] are.
+    fn eq(&self, other: &Self) -> bool {
+        std::mem::discriminant(&*self.error) == std::mem::discriminant(&*other.error)
+    }
+}
+
+impl Eq for OpeningFailure {}
+
 /// Why a read or write failed, in words for clients. The write may have happened unless the cause says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureCause {

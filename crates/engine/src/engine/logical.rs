@@ -43,7 +43,6 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 
-use super::limits::SizeLimits;
 use super::pending::Pending;
 use super::refusal::in_words;
 use super::{Error, storage_read};
@@ -247,16 +246,29 @@ pub(crate) struct LogicalPartitions {
     tasks: helenus_base::tasks::Tasks,
 }
 
+/// What logical partitions are counted with.
+pub(crate) struct Counting {
+    /// Most bytes of a logical partition. `None` means no limit.
+    pub(crate) cap: Option<u64>,
+    pub(crate) guarded: Guarded,
+    pub(crate) clock: Clock,
+    pub(crate) timestamps: WriteClock,
+    pub(crate) pending: Arc<Pending>,
+    /// Runs the counts in the background.
+    pub(crate) tasks: helenus_base::tasks::Tasks,
+}
+
 impl LogicalPartitions {
     /// `recorded`: the stores' records of partitions.
-    pub(crate) fn new(
-        limits: &SizeLimits,
-        guarded: Guarded,
-        (clock, timestamps): (Clock, WriteClock),
-        recorded: &[Recorded],
-        (pending, tasks): (&Arc<Pending>, helenus_base::tasks::Tasks),
-    ) -> Self {
-        let cap = limits.logical_partition_bytes_max;
+    pub(crate) fn new(counting: Counting, recorded: &[Recorded]) -> Self {
+        let Counting {
+            cap,
+            guarded,
+            clock,
+            timestamps,
+            pending,
+            tasks,
+        } = counting;
         let slack = cap.map_or(0, |cap| cap / 200);
         let mut largest: BTreeMap<&Place, &Recorded> = BTreeMap::new();
         for recorded in recorded {
@@ -281,7 +293,7 @@ impl LogicalPartitions {
         Self {
             cap,
             guarded,
-            pending: Arc::clone(pending),
+            pending,
             gauges: Gauges::new(
                 cap.map_or(GAUGE_BYTES, |cap| GAUGE_BYTES.min(cap / 64))
                     .min(guarded.gauge_bytes()),
@@ -670,7 +682,7 @@ mod tests {
     #[test]
     fn the_text_is_that_of_cosmos() {
         assert_eq!(
-            full(SizeLimits::LOGICAL_PARTITION_BYTES_MAX).to_string(),
+            full(crate::engine::SizeLimits::LOGICAL_PARTITION_BYTES_MAX).to_string(),
             "Partition key reached maximum size of 20 GB. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk"
         );
     }

@@ -75,7 +75,7 @@ pub use check::IndexCheck;
 pub(crate) use edge::{storage_read, storage_write};
 pub use error::{Error, NotChanged};
 pub use estimate::ReadEstimate;
-pub use failure::{Access, FailureCause, StorageFailure};
+pub use failure::{Access, FailureCause, OpeningFailure, StorageFailure};
 pub use feed::LogSizes;
 pub use figures::{Figures, PartitionFigures, StoreFigures};
 pub use gates::refuse_system;

@@ -435,14 +435,7 @@ impl ProbePlan {
                 }
                 let is_open = matches!(kind, Like::Prefix | Like::Within);
                 is_equality &= !is_open;
-                // A matching row has all of the terms, so any one leads to it. Without a term there is no such row.
-                if let Some(term) = target.analysis.terms(text).first() {
-                    ranges.push(range::with_prefix(if is_open {
-                        target.encode_prefix(term)
-                    } else {
-                        target.encode_probe(term)
-                    }));
-                }
+                ranges.extend(self.matching(text, is_open));
             }
         }
         is_equality &= ranges.len() == 1;
@@ -491,6 +484,18 @@ impl ProbePlan {
             };
         }
         Ok(Some(range))
+    }
+
+    /// The entries of a text, or of what begins with it. A matching row has all of its terms, so any one leads to it; `None` means that
+    /// it has no term, and so there is no such row.
+    fn matching(&self, text: &[u8], is_open: bool) -> Option<ClusteringRange> {
+        let terms = self.target.analysis.terms(text);
+        let term = terms.first()?;
+        Some(range::with_prefix(if is_open {
+            self.target.encode_prefix(term)
+        } else {
+            self.target.encode_probe(term)
+        }))
     }
 
     /// The entries of a value; `None` means that the index has no entry for it.

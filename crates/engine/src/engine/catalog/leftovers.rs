@@ -31,7 +31,7 @@ use imbl::OrdMap;
 use tokio::sync::watch;
 
 use super::commit;
-use crate::engine::{Error, storage_read, storage_write};
+use crate::engine::{Error, OpeningFailure, storage_read, storage_write};
 use crate::partition::hosted::range_of;
 use crate::partition::{StoreId, Stores, TablePartitions};
 use helenus_base::mutant::{self, Mutant};
@@ -222,7 +222,7 @@ async fn open_at_once(stores: &Stores, ids: &[StoreId], are_new: bool) -> Result
             opening.push(Box::pin(stores.open_side(*id, are_new)));
         }
         for opened in join_all(opening).await {
-            opened.map_err(|error| Error::Fault(error.to_string()))?;
+            opened.map_err(OpeningFailure::from)?;
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use crate::engine::published::Published;
 use bytes::Bytes;
@@ -24,8 +25,9 @@ use crate::engine::logical::{self, Recorded};
 use crate::engine::offers::Offers;
 use crate::engine::pending::{self, Logged, RecordId};
 use crate::engine::size_change::{SizeChange, needed};
+use crate::engine::snapshot::Partitions;
 use crate::engine::terms::clock::WriteClock;
-use crate::engine::{Error, storage_read};
+use crate::engine::{Error, OpeningFailure, storage_read};
 use crate::partition::{Homes, Owner, StoreId, Stores};
 use helenus_base::clock::Clock;
 use helenus_base::mutant::{self, Mutant};
@@ -71,6 +73,77 @@ async fn logical_beside(stores: &Stores) -> Result<Vec<Recorded>, Error> {
         scanned.await.map_err(|error| storage_read(&error))?;
     }
     Ok(found)
+}
+
+/// The stores over which tables are spread, besides the main one.
+fn data_stores<'a>(
+    recorded: &leftovers::Recorded,
+    stores: &'a Stores,
+) -> impl Iterator<Item = (StoreId, Store)> + use<'a> {
+    let ids: Vec<StoreId> = recorded.data.iter().copied().collect();
+    ids.into_iter().filter_map(|id| Some((id, stores.get(id)?)))
+}
+
+/// The identity of the database as it was found. What is missing at the first start is drawn, and recorded by the batch.
+fn drawn_once(
+    host_id: Option<[u8; 16]>,
+    paging_key: Option<[u8; 16]>,
+    random: &mut fastrand::Rng,
+    batch: &mut Batch,
+) -> Identity {
+    let mut record = |key: &[u8], drawn: [u8; 16]| {
+        batch.put(Space::Catalog, key.to_vec(), Bytes::copy_from_slice(&drawn));
+        drawn
+    };
+    let mut draw = || random.u128(..).to_be_bytes();
+    let paging_key = paging_key.unwrap_or_else(|| record(PAGING_KEY, draw()));
+    let host_id = host_id.unwrap_or_else(|| {
+        let id = uuid::Builder::from_random_bytes(draw()).into_uuid();
+        record(HOST_ID, id.into_bytes())
+    });
+    Identity {
+        host_id: Uuid::from_bytes(host_id),
+        paging_key,
+    }
+}
+
+/// Lets the stores take writes, and makes them what the catalog says: removes those that an earlier run left, makes the missing ones of
+/// the data, and commits what is new in the catalog.
+///
+/// # Errors
+/// When a store fails.
+async fn begin_writes(
+    stores: &Stores,
+    recorded: &mut leftovers::Recorded,
+    removed: Vec<StoreId>,
+    batch: Batch,
+) -> Result<(), Error> {
+    stores.accept().await.map_err(OpeningFailure::from)?;
+    leftovers::remove_unfinished(stores, removed).await?;
+    // Before the records of a new database: a first start that was ended here is a first start again.
+    leftovers::make_data_stores(stores, recorded).await?;
+    match batch.is_empty() {
+        true => Ok(()),
+        false => commit(stores.main(), batch).await,
+    }
+}
+
+/// The tables that have fewer physical partitions than their throughput needs, since an earlier run was ended before it split them.
+fn growth_of(schema: &Schema, partitions: &Partitions, delay: Duration, clock: &Clock) -> SizeChange {
+    let growth = SizeChange::new(delay);
+    if growth.is_at_once() {
+        return growth;
+    }
+    let keyspaces = schema.keyspaces.values();
+    for (keyspace, table) in keyspaces.flat_map(|of| of.all_tables().map(move |table| (of, table))) {
+        let has = partitions
+            .get(&table.storage_id)
+            .map_or(usize::MAX, |map| map.all().len());
+        if table.options.partitions.is_none() && has < needed(keyspace, table) {
+            growth.begin(table.id, clock.monotonic());
+        }
+    }
+    growth
 }
 
 /// Work that an earlier run left, to be done in this order before the server answers a request.
@@ -128,8 +201,7 @@ impl Catalog {
         let (mut recorded, unfinished) = Box::pin(leftovers::open_stores(&stores)).await?;
         let store = stores.main();
         let mut found = Found::read(store).await?;
-        let data = recorded.data.iter().filter_map(|id| Some((*id, stores.get(*id)?)));
-        let of_data = Box::pin(batches_in(data)).await?;
+        let of_data = Box::pin(batches_in(data_stores(&recorded, &stores))).await?;
         if !mutant::is_on(Mutant::ForgetLogsBeside) {
             found.batches.extend(of_data);
         }
@@ -142,22 +214,8 @@ impl Catalog {
             .unwrap_or(system::USER_STORAGE_ID_MIN)
             .max(schema.storage_id_max().saturating_add(1));
         let mut batch = Batch::new();
-        let mut kept = |key: &[u8], value: Option<[u8; 16]>, make: &mut dyn FnMut() -> [u8; 16]| {
-            value.unwrap_or_else(|| {
-                let made = make();
-                batch.put(Space::Catalog, key.to_vec(), Bytes::copy_from_slice(&made));
-                made
-            })
-        };
-        if let Some(of_owner) = elsewhere {
-            found.paging_key = Some(of_owner.paging_key);
-            found.host_id = Some(of_owner.host_id.into_bytes());
-        }
-        let mut draw = || random.u128(..).to_be_bytes();
-        let paging_key = kept(PAGING_KEY, found.paging_key, &mut draw);
-        let host_id = kept(HOST_ID, found.host_id, &mut || {
-            uuid::Builder::from_random_bytes(draw()).into_uuid().into_bytes()
-        });
+        let identity =
+            elsewhere.unwrap_or_else(|| drawn_once(found.host_id, found.paging_key, &mut random, &mut batch));
         let clock_sequence = random.u16(..);
         let schema = Arc::new(schema);
         let mut partitions = partitions_at_open(&schema, &found.partitions, &stores)?;
@@ -169,31 +227,10 @@ impl Catalog {
             batch.delete(Space::Catalog, key);
         }
         // Every refusal before this line leaves all stores as they were found.
-        stores.accept().await.map_err(|error| Error::Fault(error.to_string()))?;
-        Box::pin(leftovers::remove_unfinished(&stores, unfinished.now)).await?;
-        // Before the records of a new database: a first start that was ended here is a first start again.
-        Box::pin(leftovers::make_data_stores(&stores, &mut recorded)).await?;
-        if !batch.is_empty() {
-            commit(stores.main(), batch).await?;
-        }
-        let data = recorded.data.iter().filter_map(|id| Some((*id, stores.get(*id)?)));
-        let homes = Homes::new(stores.main().clone(), data.collect());
+        Box::pin(begin_writes(&stores, &mut recorded, unfinished.now, batch)).await?;
+        let homes = Homes::new(stores.main().clone(), data_stores(&recorded, &stores).collect());
         give_budgets(&offers, None, &schema, &mut partitions);
-        let growth = SizeChange::new(offers.split_delay());
-        if !growth.is_at_once() {
-            for (keyspace, table) in schema
-                .keyspaces
-                .values()
-                .flat_map(|of| of.all_tables().map(move |table| (of, table)))
-            {
-                let has = partitions
-                    .get(&table.storage_id)
-                    .map_or(usize::MAX, |map| map.all().len());
-                if table.options.partitions.is_none() && has < needed(keyspace, table) {
-                    growth.begin(table.id, clock.monotonic());
-                }
-            }
-        }
+        let growth = growth_of(&schema, &partitions, offers.split_delay(), &clock);
         let orphans = Leftovers::new(stores.clone(), tasks.clone());
         for id in unfinished.later {
             orphans.remove_store(id, Vec::new());
@@ -237,10 +274,7 @@ impl Catalog {
                 move_in_doubt: None,
             }),
             data_centers,
-            identity: Identity {
-                host_id: Uuid::from_bytes(host_id),
-                paging_key,
-            },
+            identity,
             timestamps,
             logical,
         };

@@ -158,9 +158,12 @@ impl Told {
             | Error::TableNotModifiable { .. }
             | Error::FunctionFailure(_)
             | Error::GroupFailure { .. } => Self::Refused(error.to_string()),
-            Error::NoRoom { .. } | Error::Storage(_) | Error::Damaged(_) | Error::Broken(_) | Error::Fault(_) => {
-                Self::Fault(error.to_string())
-            }
+            Error::NoRoom { .. }
+            | Error::Opening(_)
+            | Error::Storage(_)
+            | Error::Damaged(_)
+            | Error::Broken(_)
+            | Error::Fault(_) => Self::Fault(error.to_string()),
             Error::Outdated => Self::OtherDefinition,
         }
     }

@@ -28,6 +28,17 @@ pub(crate) struct Way<'a> {
     pub(crate) index: Option<&'a str>,
 }
 
+impl Way<'_> {
+    /// What a client learns of it: the index, or in a trace how many of all physical partitions were read.
+    pub(crate) fn note(&self, all: usize, is_traced: bool) -> Option<String> {
+        match self.index {
+            Some(used) => Some(format!("Scanned with index {used}")),
+            None if is_traced => Some(format!("Read {} of {all} physical partitions", self.visited)),
+            None => None,
+        }
+    }
+}
+
 impl<'a> Spread<'a> {
     /// Runs its parts one after the other until the sink needs no more.
     ///

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use super::super::admission::Admission;
 use super::super::batch_log;
-use super::super::catalog::{Catalog, Define, Identity, Opening};
+use super::super::catalog::{Catalog, Define, Identity, Opening, Unfinished};
 use super::super::counts::Counts;
 use super::super::draws::Draws;
 use super::super::error::Error;
+use super::super::failure::OpeningFailure;
 use super::super::ledger::Ledger;
 use super::super::limits::SizeLimits;
-use super::super::logical::{Guarded, LogicalPartitions};
+use super::super::logical::{Counting, Guarded, LogicalPartitions};
 use super::super::meter::Meter;
 use super::super::offers::{Offers, ThroughputRules};
 use super::super::owner::Carrier;
@@ -125,18 +126,13 @@ impl Options {
     )]
     pub(super) async fn open(self) -> Result<Engine, Error> {
         let timestamps = Timestamps::new(self.clock.clone(), self.clock_rules.jump_max);
-        let store_options = store::Options {
-            timestamps: Some(timestamps.clone()),
-            ..self.store.clone()
-        };
-        let opened = Stores::open(&self.url, &store_options, self.clock.clone()).await;
-        let stores = opened.map_err(|error| Error::Fault(error.to_string()))?;
+        let stores = self.open_stores(&timestamps).await?;
         let mut random = fastrand::Rng::with_seed(self.seed);
         let timeuuids = Arc::new(Timeuuids::new(random.u64(..)));
         let draws = Arc::new(Draws::new(random.u64(..)));
         let write_clock = WriteClock::new(timestamps.clone());
         let list_keys = ListKeys::new(write_clock.clone(), random.u32(..));
-        let mut node = self.node;
+        let mut node = self.node.clone();
         let nodes = Arc::new(Nodes::new(node.virtual_nodes, self.clock.clone()));
         let data_centers = data_centers(&node);
         let meter = Meter::new(self.throughput.is_metered, self.request_log_max, self.clock.clone());
@@ -149,7 +145,7 @@ impl Options {
         let tasks = Tasks::default();
         let tables = Arc::clone(&self.virtual_tables);
         let define: Define = Arc::new(move |schema| tables.define(schema));
-        let opened = Catalog::open(Opening {
+        let opening = Opening {
             stores: stores.clone(),
             clock: self.clock.clone(),
             random,
@@ -163,35 +159,16 @@ impl Options {
                 host_id: elsewhere.host_id,
                 paging_key: elsewhere.paging_key,
             }),
-        })
-        .await;
-        let (catalog, unfinished) = match opened {
-            Ok(opened) => opened,
-            Err(error) => {
-                // Closes the stores, so that the directory is restored or later writes become durable. The error
-                // already has the cause.
-                drop(stores.close().await);
-                return Err(error);
-            }
         };
+        let (catalog, unfinished) = open_catalog(opening).await?;
         let left = batch_log::replay_all(&catalog.published, &unfinished.batches).await?;
         if self.clock_rules.is_confirmed {
             timestamps.confirm();
         }
         write_clock.catch_up().await;
         node.host_id = catalog.identity().host_id;
-        let rails = &self.guardrails;
-        let (bytes, tombstones) = (rails.partition_bytes, rails.partition_tombstones);
-        let guarded = Guarded { bytes, tombstones };
-        let times = (self.clock.clone(), write_clock.clone());
-        let logical = LogicalPartitions::new(
-            &self.limits,
-            guarded,
-            times,
-            &catalog.logical,
-            (&catalog.published.pending, tasks),
-        );
         node.name_virtual_nodes();
+        let logical = LogicalPartitions::new(self.counting(&catalog, &write_clock, tasks), &catalog.logical);
         let catalog = Arc::new(catalog);
         for logged in left {
             batch_log::spawn_replay(&catalog.published, logged);
@@ -240,6 +217,42 @@ impl Options {
             fleet: ArcSwapOption::empty(),
         })
     }
+
+    /// What logical partitions are counted with.
+    fn counting(&self, catalog: &Catalog, timestamps: &WriteClock, tasks: Tasks) -> Counting {
+        Counting {
+            cap: self.limits.logical_partition_bytes_max,
+            guarded: Guarded {
+                bytes: self.guardrails.partition_bytes,
+                tombstones: self.guardrails.partition_tombstones,
+            },
+            clock: self.clock.clone(),
+            timestamps: timestamps.clone(),
+            pending: Arc::clone(&catalog.published.pending),
+            tasks,
+        }
+    }
+
+    /// Opens the stores, which take no writes yet.
+    async fn open_stores(&self, timestamps: &Timestamps) -> Result<Stores, Error> {
+        let options = store::Options {
+            timestamps: Some(timestamps.clone()),
+            ..self.store.clone()
+        };
+        let opened = Stores::open(&self.url, &options, self.clock.clone()).await;
+        Ok(opened.map_err(OpeningFailure::from)?)
+    }
+}
+
+/// Opens the catalog. Closes the stores if it cannot be opened, so that the directory is restored or later writes become durable.
+async fn open_catalog(opening: Opening) -> Result<(Catalog, Unfinished), Error> {
+    let stores = opening.stores.clone();
+    let opened = Catalog::open(opening).await;
+    if opened.is_err() {
+        // The error already has the cause.
+        drop(stores.close().await);
+    }
+    opened
 }
 
 fn data_centers(node: &NodeInfo) -> Vec<(String, usize)> {

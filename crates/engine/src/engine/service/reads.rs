@@ -194,7 +194,7 @@ impl Engine {
         };
         let limits = self.limits(limit, page_rows, paging.content_bytes_ahead);
         let mut feed_end = None;
-        let mut notes = Vec::new();
+        let mut note = None;
         gates::admit_answer(gates, request, read, limits.content_bytes_ahead, &mut room).await?;
         if is_computed {
             charges.metadata();
@@ -235,14 +235,7 @@ impl Engine {
                     page: self.page_number(),
                 };
                 let way = spread.run(&mut view, &mut scratch, &mut sink).await?;
-                match way.index {
-                    Some(used) => notes.push(format!("Scanned with index {used}")),
-                    None if request.terms.is_traced => {
-                        let all = partitions.all().len();
-                        notes.push(format!("Read {} of {all} physical partitions", way.visited));
-                    }
-                    None => {}
-                }
+                note = way.note(partitions.all().len(), request.terms.is_traced);
             }
             sink.finish()?
         };
@@ -267,7 +260,7 @@ impl Engine {
             position,
             feed,
             warnings,
-            notes,
+            notes: note.into_iter().collect(),
         })
     }
 

@@ -74,26 +74,7 @@ impl FragmentWriter<'_> {
             ColumnChange::Set(Value::Unset) => {}
             ColumnChange::Set(Value::Null) => self.kill(row, column, None),
             ColumnChange::Set(Value::Bytes(bytes)) => self.put(row, column, None, bytes.clone()),
-            ColumnChange::Replace(elements) => {
-                // Just before the write, so that the new elements are not deleted with the old ones (Cassandra's
-                // deletion for overwrite).
-                let timestamp = self.stamp.timestamp_micros - i64::from(!self.deletes);
-                let deletion = Deletion {
-                    timestamp,
-                    ..self.stamp.deletion()
-                };
-                if !mutant::is_on(Mutant::OverwriteKeepsElements) {
-                    row.complex.push((ColumnId(column.id), deletion));
-                }
-                let keys = self.list_keys.append(elements.len());
-                for ((element, bytes), key) in elements.iter().zip(keys) {
-                    let path = match (element, Shape::of(&column.ty)) {
-                        (Some(element), shape) => path(&shape, element),
-                        (None, _) => key,
-                    };
-                    self.put(row, column, Some(path), bytes.clone());
-                }
-            }
+            ColumnChange::Replace(elements) => self.replace(row, column, elements),
             ColumnChange::Put(elements) => {
                 let shape = Shape::of(&column.ty);
                 for (element, bytes) in elements {
@@ -139,6 +120,28 @@ impl FragmentWriter<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Deletes the elements of a collection and writes others.
+    fn replace(&self, row: &mut Row, column: &Column, elements: &[(Option<Bytes>, Bytes)]) {
+        // Just before the write, so that the new elements are not deleted with the old ones (Cassandra's
+        // deletion for overwrite).
+        let timestamp = self.stamp.timestamp_micros - i64::from(!self.deletes);
+        let deletion = Deletion {
+            timestamp,
+            ..self.stamp.deletion()
+        };
+        if !mutant::is_on(Mutant::OverwriteKeepsElements) {
+            row.complex.push((ColumnId(column.id), deletion));
+        }
+        let keys = self.list_keys.append(elements.len());
+        for ((element, bytes), key) in elements.iter().zip(keys) {
+            let path = match (element, Shape::of(&column.ty)) {
+                (Some(element), shape) => path(&shape, element),
+                (None, _) => key,
+            };
+            self.put(row, column, Some(path), bytes.clone());
+        }
     }
 
     fn put(&self, row: &mut Row, column: &Column, path: Option<Bytes>, value: Bytes) {
