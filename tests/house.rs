@@ -10,6 +10,8 @@
     reason = "a test may stop at the first surprise"
 )]
 
+#[path = "house/functions.rs"]
+mod functions;
 #[path = "house/gaps.rs"]
 mod gaps;
 #[path = "house/imports.rs"]
