@@ -230,7 +230,7 @@ where
             begun += started;
             moved |= started > 0;
             // Counted before the responses are written, so that a client which has its response finds it counted.
-            measured.settle();
+            measured.flush();
             self.count_rows();
             match self.write_some(context) {
                 Ok(wrote) => moved |= wrote,

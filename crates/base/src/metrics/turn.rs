@@ -2,11 +2,11 @@
 //!
 //! A connection's task works on all received requests, one after the other, and then writes all answers at once. Its
 //! client sees each of them answered at that moment. So the task enters a [`MeasuredPoll`], records the requests
-//! answered in it, and calls [`MeasuredPoll::settle`] just before the write, which counts them all with that time.
+//! answered in it, and calls [`MeasuredPoll::flush`] just before the write, which counts them all with that time.
 //! Requests that are answered outside a poll read the clock themselves.
 //!
 //! ```text
-//! MeasuredPoll::enter ── begin ─ begin ─ note ─ begin ─ note ─ … ── settle ── …        one thread, without a lock
+//! MeasuredPoll::enter ── begin ─ begin ─ note ─ begin ─ note ─ … ── flush ── …        one thread, without a lock
 //!     clock                                                  clock
 //! ```
 //! Records are kept in the thread's own memory: runs of requests that began at once and count for the same [`Subject`],
@@ -30,7 +30,7 @@ struct Run {
 /// A recorder that runs once a poll.
 pub trait KeptBack: Send + Sync {
     /// Records what was kept back on this thread; the poll's requests have ended now.
-    fn settle(&self, now: Duration);
+    fn flush(&self, now: Duration);
 }
 
 struct Thread {
@@ -50,7 +50,7 @@ thread_local! {
 }
 
 /// Counts the recorded requests, as having ended now.
-fn settle(thread: &mut Thread, now: Duration) {
+fn flush(thread: &mut Thread, now: Duration) {
     for run in thread.runs.drain(..) {
         run.subject.add(now.saturating_sub(run.began), run.count);
     }
@@ -71,25 +71,25 @@ impl<F: Fn() -> Duration> MeasuredPoll<F> {
     }
 
     /// Counts the requests that were answered since the last call; later requests begin now.
-    pub fn settle(&self) {
+    pub fn flush(&self) {
         let due = THREAD.with_borrow_mut(|thread| {
             if thread.runs.is_empty() && thread.kept_back.is_none() {
                 return None;
             }
             let now = (self.clock)();
-            settle(thread, now);
+            flush(thread, now);
             thread.now = Some(now);
             Some((thread.kept_back.take()?, now))
         });
         if let Some((kept_back, now)) = due {
-            kept_back.settle(now);
+            kept_back.flush(now);
         }
     }
 }
 
 impl<F: Fn() -> Duration> Drop for MeasuredPoll<F> {
     fn drop(&mut self) {
-        self.settle();
+        self.flush();
         THREAD.with_borrow_mut(|thread| thread.now = None);
     }
 }
@@ -131,7 +131,7 @@ pub fn note(subject: &Arc<Subject>, began: Duration, clock: impl Fn() -> Duratio
             return;
         }
         if thread.runs.len() >= RUNS_MAX {
-            settle(thread, clock().max(now));
+            flush(thread, clock().max(now));
         }
         thread.runs.push(Run {
             subject: Arc::clone(subject),
@@ -164,8 +164,8 @@ mod tests {
         }
         assert_eq!(statements.of(StatementKind::Select).latency.load().count(), 0);
         time.set(1500);
-        turn.settle();
-        turn.settle();
+        turn.flush();
+        turn.flush();
         assert_eq!(readings.get(), 2);
         let all = statements.of(StatementKind::Select).latency.load();
         assert_eq!((all.count(), all.sum()), (100, 50_000));
@@ -188,7 +188,7 @@ mod tests {
     struct Times(std::sync::Mutex<Vec<u64>>);
 
     impl KeptBack for Times {
-        fn settle(&self, now: Duration) {
+        fn flush(&self, now: Duration) {
             self.0.lock().unwrap().push(now.as_secs());
         }
     }
@@ -201,8 +201,8 @@ mod tests {
         let turn = MeasuredPoll::enter(|| Duration::from_secs(time.get()));
         assert!(keep_back(&first) && keep_back(&first) && !keep_back(&second));
         time.set(2);
-        turn.settle();
-        turn.settle();
+        turn.flush();
+        turn.flush();
         assert!(keep_back(&second));
         time.set(3);
         drop(turn);

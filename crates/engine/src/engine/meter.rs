@@ -265,7 +265,7 @@ impl Meter {
 }
 
 impl KeptBack for Meter {
-    fn settle(&self, now: Duration) {
+    fn flush(&self, now: Duration) {
         SHEET.with_borrow_mut(|sheet| {
             sheet.whose = 0;
             self.merge(sheet, now);
