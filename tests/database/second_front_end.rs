@@ -553,7 +553,7 @@ async fn command_is_refused_and_recorded_when_its_role_lacks_the_permission() {
 }
 
 #[tokio::test]
-async fn charges_settle_when_an_execution_is_dropped_half_way() {
+async fn an_execution_is_charged_when_dropped_half_way() {
     let items = Items::filled().await;
     let log = Arc::new(Lines::default());
     items.engine.set_audit_log(Arc::clone(&log) as Arc<dyn AuditLog>);

@@ -27,7 +27,7 @@ pub(crate) enum Command {
     Truncate(Arc<Table>),
 }
 
-/// The error code of a settled failure: the simulation reads no figure of it.
+/// The error code of a charged failure: the simulation reads no figure of it.
 const FAILED: u16 = 0;
 
 /// Share of requests that go to the engine as commands, in thousandths.
@@ -199,7 +199,7 @@ fn decided(written: &Written) -> Vec<Line> {
     }
 }
 
-/// Executes a command and settles its charge.
+/// Executes a command and charges it.
 pub(crate) async fn run(engine: &Engine, command: &Command, terms: Terms<'_>) -> Result<Vec<Line>, Error> {
     let mut execution = engine.begin(terms).await;
     let table = match command {

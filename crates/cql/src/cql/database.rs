@@ -193,7 +193,7 @@ impl Database {
             }
         }
         self.counters.record(&subject, began, &outcome);
-        settle_charge(&mut scope.execution, &mut outcome);
+        record_charge(&mut scope.execution, &mut outcome);
         outcome
     }
 
@@ -294,7 +294,7 @@ impl Database {
         }
         let subject = planned.subject(|| self.counters.subject(planned));
         self.counters.record(subject, scope.execution.began(), &outcome);
-        settle_charge(&mut scope.execution, &mut outcome);
+        record_charge(&mut scope.execution, &mut outcome);
         outcome
     }
 
@@ -578,9 +578,9 @@ impl Database {
     }
 }
 
-/// Settles a request's charge, and records it in the answer.
+/// Charges a request, and records that in the answer.
 #[inline]
-fn settle_charge(execution: &mut Execution<'_>, outcome: &mut Result<Answer, Error>) {
+fn record_charge(execution: &mut Execution<'_>, outcome: &mut Result<Answer, Error>) {
     let mut notes = Vec::new();
     let ended = match outcome {
         Ok(answer) => Ended::Answered {
@@ -590,7 +590,7 @@ fn settle_charge(execution: &mut Execution<'_>, outcome: &mut Result<Answer, Err
             code: error.code().number(),
         },
     };
-    let receipt = execution.settle(ended, &mut notes);
+    let receipt = execution.charge(ended, &mut notes);
     if let Ok(answer) = outcome {
         answer.charge = receipt.charge;
         answer.notes.append(&mut notes);

@@ -9,7 +9,7 @@
 //! engine. The engine's result becomes an [`Answer`]: rows in frame encoding, a paging state, warnings, notes for a
 //! trace, the charge.
 //!
-//! Invariants: each request's charge is settled exactly once, whether the request succeeded or failed. A plan is used
+//! Invariants: each request is charged exactly once, whether the request succeeded or failed. A plan is used
 //! only in the catalog generation for which it was made.
 //!
 //! Deliberately absent: how and where rows are stored, budgets, replicas (the engine); frames, sockets, the cache of

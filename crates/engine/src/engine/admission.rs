@@ -1,7 +1,7 @@
 //! Admission: whether a statement continues, waits, or is refused; and its final charge.
 //!
 //! ```text
-//! execute ─ bind ─→ admit (accounts of all physical partitions concerned) ─→ reads, writes ─→ settle
+//! execute ─ bind ─→ admit (accounts of all physical partitions concerned) ─→ reads, writes ─→ charge
 //!                       │                                                        (charges the real cost)
 //!                       └─→ refused: 0x1001 with the time to wait; or, with server-side retry, waits and tries again
 //! ```
@@ -308,13 +308,13 @@ impl Admission {
             let cost = RequestUnits::hundredths(micros.div_ceil(10_000));
             let place = held.iter().position(|(owner, _)| *owner == Owner::Partition(partition));
             if let Some(place) = place {
-                held.swap_remove(place).1.settle(cost, now);
+                held.swap_remove(place).1.charge(cost, now);
             } else if let Some(account) = request.account(partition) {
                 account.charge(cost, now);
             }
         }
         if let Some(place) = held.iter().position(|(owner, _)| *owner == Owner::Metadata) {
-            held.swap_remove(place).1.settle(charges.of(Stage::Metadata), now);
+            held.swap_remove(place).1.charge(charges.of(Stage::Metadata), now);
         }
         drop(held);
         if let Some(throttled) = claim.throttled {

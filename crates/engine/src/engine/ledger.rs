@@ -1,8 +1,8 @@
-//! The ledger settles the charges of statements: it replaces the estimate by the measured cost, and records it in one
+//! The ledger charges statements: it replaces the estimate by the measured cost, and records it in one
 //! place.
 //!
 //! A statement's [`Charges`] grow while it runs: reads add to them as rows are accepted ([`super::read::sink`]), and
-//! writes when their commit reports the outcome of each row ([`super::write`]). Only [`Ledger::settle`] passes them on,
+//! writes when their commit reports the outcome of each row ([`super::write`]). Only [`Ledger::charge`] passes them on,
 //! to budgets, load, hot keys and the request log.
 //!
 //! A failed statement is charged for its work up to the failure. A statement that could not be planned or bound is
@@ -60,9 +60,9 @@ impl Ledger {
         if asks_two { 2 } else { 1 }
     }
 
-    /// Settles an executed statement, successful or not. `notes` gets the trace of the charges, if the request is
+    /// Charges an executed statement, successful or not. `notes` gets the trace of the charges, if the request is
     /// traced.
-    pub(super) fn settle(
+    pub(super) fn charge(
         &self,
         request: &Request<'_>,
         executed: Executed<'_>,

@@ -2,7 +2,7 @@
 //! load, hot keys and the request log.
 //!
 //! ```text
-//! settle ── Meter::record ─→ Sheet of this thread ─── end of the poll ─→ ConsumedUnits, Load, RequestLog
+//! charge ── Meter::record ─→ Sheet of this thread ─── end of the poll ─→ ConsumedUnits, Load, RequestLog
 //!                    │                                (one lock, few shared counters a poll)
 //!                    └───→ HotKeys, of the few sampled requests
 //! ```

@@ -1,7 +1,7 @@
 //! The `engine` module: commands → reads and writes of partitions → rows, outcomes and receipts of charges.
 //!
 //! [`Engine`] is what front ends call: each request is an [`Execution`], which routes [`command`](helenus_schema::command)s to stores through
-//! [`crate::partition`], checks permissions, settles charges and records for the audit log. `cql` is the first front end.
+//! [`crate::partition`], checks permissions, charges and records for the audit log. `cql` is the first front end.
 //!
 //! ```text
 //! Read          ─ read/source ─→ part/ ─→ read/sink ─→ rows, position

@@ -1,7 +1,7 @@
 //! The engine's facade for front ends: commands in, rows and receipts out.
 //!
 //! ```text
-//! begin(Terms) ─→ Execution ─ read · write · batch · truncate · change_schema ─→ rows, outcome ─ settle ─→ ChargeReceipt
+//! begin(Terms) ─→ Execution ─ read · write · batch · truncate · change_schema ─→ rows, outcome ─ charge ─→ ChargeReceipt
 //! ```
 
 mod authority;
@@ -397,10 +397,10 @@ impl Engine {
         self.ledger.charges(request.consistency())
     }
 
-    /// Ends a request: settles and records its charges, whether it succeeded or failed. `notes` gets the trace of
+    /// Ends a request: charges it and records that, whether it succeeded or failed. `notes` gets the trace of
     /// the charges, if the request is traced.
     #[inline]
-    fn settle(
+    fn charge(
         &self,
         request: &Request<'_>,
         executed: Executed<'_>,
@@ -408,7 +408,7 @@ impl Engine {
         ended: Ended,
         notes: &mut Vec<String>,
     ) -> ChargeReceipt {
-        self.ledger.settle(request, executed, charges, ended, notes)
+        self.ledger.charge(request, executed, charges, ended, notes)
     }
 
     /// Time and randomness for the functions of one request.

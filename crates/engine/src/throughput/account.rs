@@ -66,7 +66,7 @@ pub struct Refusal {
     pub balance_hundredths: i64,
 }
 
-/// An admission that has not been charged yet. If it is dropped without [`Held::settle`], nothing is charged.
+/// An admission that has not been charged yet. If it is dropped without [`Held::charge`], nothing is charged.
 #[derive(Debug)]
 pub struct Held {
     account: Option<Arc<Account>>,
@@ -74,9 +74,9 @@ pub struct Held {
 
 impl Held {
     /// Charges what the request really cost.
-    pub fn settle(mut self, cost: RequestUnits, now: Duration) {
+    pub fn charge(mut self, cost: RequestUnits, now: Duration) {
         if let Some(account) = self.account.take() {
-            account.settle(cost, now);
+            account.charge_admitted(cost, now);
         }
     }
 }
@@ -183,19 +183,19 @@ impl Account {
         }
     }
 
-    fn settle(&self, cost: RequestUnits, now: Duration) {
-        self.settle_here(cost, now);
+    fn charge_admitted(&self, cost: RequestUnits, now: Duration) {
+        self.charge_admitted_here(cost, now);
         if let Some(pool) = &self.pool {
-            pool.settle_here(cost, now);
+            pool.charge_admitted_here(cost, now);
         }
     }
 
-    fn settle_here(&self, cost: RequestUnits, now: Duration) {
-        let settled = self.live(|live| {
-            live.budget.settle(cost);
+    fn charge_admitted_here(&self, cost: RequestUnits, now: Duration) {
+        let charged = self.live(|live| {
+            live.budget.charge_admitted(cost);
             live.usage.add(cost, live.budget.per_second(), now);
         });
-        if let Err(successors) = settled {
+        if let Err(successors) = charged {
             send_on(&successors, cost, now);
         }
     }

@@ -8,7 +8,7 @@ use helenus_base::mutant::{self, Mutant};
 /// Whether a request may be served now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Yes: its expected cost is reserved until [`Budget::settle`] or [`Budget::cancel`].
+    /// Yes: its expected cost is reserved until [`Budget::charge_admitted`] or [`Budget::cancel`].
     Admitted,
     /// No, not before `retry_after` has passed.
     Refused {
@@ -222,7 +222,7 @@ impl Budget {
     }
 
     /// Charges the real cost of an admitted request and releases its reservation.
-    pub fn settle(&mut self, cost: RequestUnits) {
+    pub fn charge_admitted(&mut self, cost: RequestUnits) {
         self.cancel();
         let cost = amount(cost);
         self.mean += (cost - self.mean) / MEAN_SHARE;
@@ -316,7 +316,7 @@ mod tests {
     fn debt_is_worked_off_before_anything_is_admitted() {
         let mut budget = Budget::new(whole(100), false, Duration::ZERO);
         assert_eq!(budget.admit(Duration::ZERO), Admission::Admitted);
-        budget.settle(whole(150));
+        budget.charge_admitted(whole(150));
         assert_eq!(refused(&mut budget, Duration::ZERO), 500);
         assert_eq!(refused(&mut budget, Duration::from_millis(500)), 1);
         assert_eq!(budget.admit(Duration::from_millis(501)), Admission::Admitted);
@@ -324,7 +324,7 @@ mod tests {
         // 800 at once against 400 a second: a little under two seconds with the units refilled since.
         let mut budget = Budget::new(whole(400), false, Duration::ZERO);
         assert_eq!(budget.admit(Duration::ZERO), Admission::Admitted);
-        budget.settle(whole(800));
+        budget.charge_admitted(whole(800));
         assert_eq!(refused(&mut budget, Duration::from_micros(1)), 1000);
         assert_eq!(waiting(&mut budget, Duration::from_micros(999_999)), 1);
         assert_eq!(budget.admit(Duration::from_millis(1001)), Admission::Admitted);
@@ -345,7 +345,7 @@ mod tests {
         // If requests cost 20 each, fewer are admitted at once, but always one.
         for _ in 0..100 {
             assert_eq!(budget.admit(Duration::ZERO), Admission::Admitted);
-            budget.settle(whole(20));
+            budget.charge_admitted(whole(20));
             budget = Budget {
                 balance: budget.full(),
                 ..budget
@@ -361,7 +361,7 @@ mod tests {
             assert_eq!(budget.admit(Duration::ZERO), Admission::Admitted);
         }
         for _ in 0..80 {
-            budget.settle(whole(5));
+            budget.charge_admitted(whole(5));
         }
         // Each costs 5, which takes 12.5 ms to refill, and the same again is expected for other clients.
         let told: Vec<u128> = (0..5).map(|_| refused(&mut budget, Duration::ZERO)).collect();
@@ -374,7 +374,7 @@ mod tests {
         let served = (1..=1_001).filter(|millis| {
             let admission = budget.admit(Duration::from_millis(*millis));
             if admission == Admission::Admitted {
-                budget.settle(whole(5));
+                budget.charge_admitted(whole(5));
             }
             admission == Admission::Admitted
         });
@@ -382,7 +382,7 @@ mod tests {
         // A client that does not retry has nothing reserved.
         let late = Duration::from_secs(60);
         assert_eq!(budget.admit(late), Admission::Admitted);
-        budget.settle(whole(600));
+        budget.charge_admitted(whole(600));
         assert_eq!(refused(&mut budget, late), 500);
     }
 
@@ -394,7 +394,7 @@ mod tests {
         let (mut spent, began) = (0, now);
         while budget.bank(now) > 0 {
             if budget.admit(now) == Admission::Admitted {
-                budget.settle(whole(10));
+                budget.charge_admitted(whole(10));
                 spent += 10;
             }
             now += Duration::from_millis(1);
@@ -435,7 +435,7 @@ mod tests {
             for (cost, wait_millis) in costs {
                 now += Duration::from_millis(wait_millis);
                 if budget.admit(now) == Admission::Admitted {
-                    budget.settle(whole(cost));
+                    budget.charge_admitted(whole(cost));
                     spent += cost * 100;
                     last = cost * 100;
                 }
@@ -450,7 +450,7 @@ mod tests {
             let mut budget = Budget::new(whole(rate), bursts, Duration::ZERO);
             let now = Duration::from_secs(bank);
             prop_assert_eq!(budget.admit(now), Admission::Admitted);
-            budget.settle(whole(rate + debt));
+            budget.charge_admitted(whole(rate + debt));
             let Admission::Refused { retry_after } = budget.admit(now) else { panic!("admitted in debt") };
             prop_assert_eq!(budget.admit(now + retry_after + Duration::from_millis(1)), Admission::Admitted);
         }

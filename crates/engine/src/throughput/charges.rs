@@ -1,6 +1,6 @@
 //! The charges of one statement: by physical partition, logical partition and stage.
 //!
-//! A [`Charges`] begins empty with its [`Coefficients`], grows while the statement runs, and is settled once.
+//! A [`Charges`] begins empty with its [`Coefficients`], grows while the statement runs, and is charged once.
 //! Everything is counted in millionths of a unit. Each amount is rounded by itself, so that sums do not depend on their
 //! order or grouping. Only the total that clients see is rounded, to hundredths.
 //!

@@ -271,7 +271,7 @@ mod tests {
         let other = TableBudget::new(shared, &slices(&[(0, i64::MIN)]), NOW);
         let ask = |table: &TableBudget| admit_all(&[Arc::clone(table.account(0).unwrap())], NOW);
         for held in ask(&one).unwrap() {
-            held.settle(RequestUnits::whole(500), NOW);
+            held.charge(RequestUnits::whole(500), NOW);
         }
         assert_eq!(ask(&other).unwrap_err().retry_after, Duration::from_millis(250));
         assert_eq!(pool.figures(NOW).balance_hundredths, -10_000);
@@ -312,7 +312,7 @@ mod tests {
                         let account = Arc::clone(table.account(list[place].0).unwrap());
                         if let Ok(held) = admit_all(&[account], now) {
                             for held in held {
-                                held.settle(RequestUnits::whole(cost), now);
+                                held.charge(RequestUnits::whole(cost), now);
                                 spent += u128::from(cost) * 100_000_000;
                                 debt_allowed += u128::from(cost) * 100_000_000;
                             }

@@ -1,11 +1,11 @@
 //! One execution: a front end begins it with who asks, runs commands in it, and ends it.
 //!
 //! ```text
-//! begin(Terms) ─→ Execution ─ permit ─→ read · write · batch · truncate · change_schema ─→ settle ─→ audit
+//! begin(Terms) ─→ Execution ─ permit ─→ read · write · batch · truncate · change_schema ─→ charge ─→ audit
 //!                     ↑                          │ NoRoom                               └─ drop: both, as abandoned
 //!                     └──────── restart ─────────┘
 //! ```
-//! Invariants: no command runs without the permissions that it needs; one catalog snapshot; charges are settled once, and each command
+//! Invariants: no command runs without the permissions that it needs; one catalog snapshot; it is charged once, and each command
 //! makes one audit entry (of a front end with texts, each execution), also when the execution is dropped half-way. An execution that found no memory for its answer is not ended but
 //! begins again, and is neither charged nor recorded before.
 //!
@@ -59,7 +59,7 @@ enum State {
     Open,
     /// It found no memory for its answer.
     Postponed,
-    /// It is settled.
+    /// It is charged.
     Ended(Ended),
 }
 
@@ -151,7 +151,7 @@ impl<'a> Execution<'a> {
         self.request.began
     }
 
-    /// Its origin, for logs and charges: made once for a statement and shared by its executions. From now on the execution is settled
+    /// Its origin, for logs and charges: made once for a statement and shared by its executions. From now on the execution is charged
     /// at its end, whether or not a command runs.
     pub fn set_origin(&mut self, origin: Arc<Origin>) {
         self.origin = Some(AnyOrigin::Given(origin));
@@ -409,9 +409,9 @@ impl<'a> Execution<'a> {
 
     // The end.
 
-    /// Ends the work: settles and records its charges, whether it succeeded or failed. `notes` gets the trace of the charges, if the
+    /// Ends the work: charges it and records that, whether it succeeded or failed. `notes` gets the trace of the charges, if the
     /// request is traced. Only the first call counts.
-    pub fn settle(&mut self, ended: Ended, notes: &mut Vec<String>) -> ChargeReceipt {
+    pub fn charge(&mut self, ended: Ended, notes: &mut Vec<String>) -> ChargeReceipt {
         if !matches!(self.state, State::Open) {
             return ChargeReceipt::NONE;
         }
@@ -422,12 +422,12 @@ impl<'a> Execution<'a> {
             None => return ChargeReceipt::NONE,
         };
         let charges = &mut self.charges;
-        self.engine.settle(&self.request, executed, charges, ended, notes)
+        self.engine.charge(&self.request, executed, charges, ended, notes)
     }
 
-    /// Ends the execution: settles its charges, and makes the audit entry of its last command.
+    /// Ends the execution: charges it, and makes the audit entry of its last command.
     pub fn finish(mut self, ended: Ended) -> ChargeReceipt {
-        self.settle(ended, &mut Vec::new())
+        self.charge(ended, &mut Vec::new())
     }
 
     /// Makes its audit entry, with the failure as the front end tells it. Only the first call counts.
@@ -512,7 +512,7 @@ impl Drop for Execution<'_> {
             State::Postponed => return,
             State::Ended(ended) => ended,
             State::Open => {
-                self.settle(Ended::Abandoned, &mut Vec::new());
+                self.charge(Ended::Abandoned, &mut Vec::new());
                 Ended::Abandoned
             }
         };

@@ -155,19 +155,19 @@ impl OwnerSide<'_> {
             let now = self.engine.clock().monotonic();
             self.engine.moments.keep(question.page, view, now);
         }
-        self.settle_rows(&request, charged, sheet.read_sums(), is_answered);
+        self.charge_rows(&request, charged, sheet.read_sums(), is_answered);
         Ok(answer)
     }
 
     /// Charges the budgets of this machine with what a part has cost.
-    fn settle_rows(self, request: &Request<'_>, to: ChargedTo, sums: ReadSums, is_answered: bool) {
+    fn charge_rows(self, request: &Request<'_>, to: ChargedTo, sums: ReadSums, is_answered: bool) {
         let mut charges = self.engine.charges(request);
         charges.enter(to.partition, to.key.as_ref().map(|(spread, key)| (*spread, key)));
         charges.add_reads(sums);
         let [of_reads, _] = &*ELSEWHERE;
         let executed = Executed::Statement(of_reads);
         self.engine
-            .settle(request, executed, &mut charges, ended(is_answered), &mut Vec::new());
+            .charge(request, executed, &mut charges, ended(is_answered), &mut Vec::new());
     }
 
     async fn answer_writes(self, question: &Question) -> Bytes {
@@ -178,7 +178,7 @@ impl OwnerSide<'_> {
         let answer = writes_answer::encode(&written, &mut charges);
         let [_, of_writes] = &*ELSEWHERE;
         let executed = Executed::Statement(of_writes);
-        self.engine.settle(
+        self.engine.charge(
             &request,
             executed,
             &mut charges,

@@ -1,4 +1,4 @@
-//! The reservations of one request in the budgets that admitted it, until it is settled.
+//! The reservations of one request in the budgets that admitted it, until it is charged.
 
 use std::sync::Mutex;
 use std::time::Duration;
