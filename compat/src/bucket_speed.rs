@@ -44,7 +44,7 @@ const LEASE: Duration = Duration::from_millis(2575);
 const IDLE_MIN: Duration = Duration::from_secs(60);
 
 /// How long what the load left to be done is awaited.
-const SETTLE: Duration = Duration::from_secs(15);
+const WAIT_AFTER_LOAD: Duration = Duration::from_secs(15);
 
 /// Longest wait for a server to end.
 const END_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -130,7 +130,11 @@ pub fn run(length: Duration, stores: u8, is_strict: bool, only: &[Phase]) -> Out
         warm(&store, &server, folder.path(), length, &mut table)?;
     }
     if Phase::Idle.is_in(only) {
-        idle((&store, &server), (SETTLE, (length * 3).max(IDLE_MIN)), &mut table)?;
+        idle(
+            (&store, &server),
+            (WAIT_AFTER_LOAD, (length * 3).max(IDLE_MIN)),
+            &mut table,
+        )?;
     }
     if Phase::Starts.is_in(only) {
         server = opened(place, server, length, &mut table)?;
@@ -254,12 +258,8 @@ fn warm(store: &Objects, server: &Server, folder: &Path, length: Duration, table
 }
 
 /// Watches an idle server for this length, after a wait.
-fn idle(
-    (store, server): (&Objects, &Server),
-    (settle, length): (Duration, Duration),
-    table: &mut Table,
-) -> Outcome<()> {
-    std::thread::sleep(settle);
+fn idle((store, server): (&Objects, &Server), (wait, length): (Duration, Duration), table: &mut Table) -> Outcome<()> {
+    std::thread::sleep(wait);
     let (before, used) = (store.counts(), server::cpu_micros(server.pid())?);
     std::thread::sleep(length);
     let asked = store.counts().since(&before);

@@ -37,7 +37,7 @@ const MIB: u64 = 1 << 20;
 /// Time between two lines.
 const LINE_EVERY: Duration = Duration::from_secs(30);
 /// From here on memory may grow by a fifth.
-const SETTLED_AFTER: Duration = Duration::from_secs(600);
+const STEADY_AFTER: Duration = Duration::from_secs(600);
 /// A server at rest has so long to give back what it does not need.
 const REST: Duration = Duration::from_secs(60);
 /// Operations a second of one client: each waits for its answer.
@@ -144,21 +144,21 @@ pub fn run(options: &Options) -> Outcome<bool> {
     let load = Load::start(&server, options);
     let begun = clock::now();
     let until = Duration::from_secs(options.minutes * 60);
-    let (mut settled, mut last) = (None, None);
+    let (mut steady, mut last) = (None, None);
     while begun.elapsed() < until {
         std::thread::sleep(LINE_EVERY.min(until.saturating_sub(begun.elapsed())));
         let moment = Moment::read(&server, &mut connection, &data)?;
         let seconds = begun.elapsed().as_secs();
         moment.print(&format!("{seconds} s, {} operations", load.done()));
         check_always(&moment, seconds, &mut over);
-        if settled.is_none() && begun.elapsed() >= SETTLED_AFTER {
-            settled = Some(moment.memory_mib);
+        if steady.is_none() && begun.elapsed() >= STEADY_AFTER {
+            steady = Some(moment.memory_mib);
         }
         last = Some(moment);
     }
     load.join()?;
     if let Some(last) = &last {
-        check_end(last, settled, options.rate, &mut over);
+        check_end(last, steady, options.rate, &mut over);
     }
     std::thread::sleep(REST);
     Moment::read(&server, &mut connection, &data)?.print("at rest");
@@ -201,12 +201,12 @@ fn check_always(moment: &Moment, seconds: u64, over: &mut Vec<String>) {
     }
 }
 
-fn check_end(last: &Moment, settled: Option<u64>, rate: u64, over: &mut Vec<String>) {
+fn check_end(last: &Moment, steady: Option<u64>, rate: u64, over: &mut Vec<String>) {
     if rate <= 150 {
         check_at_most("memory at the end", last.memory_mib, LOADED_MIB_MAX, over);
     }
-    if let Some(settled) = settled {
-        let most = settled * 6 / 5;
+    if let Some(steady) = steady {
+        let most = steady * 6 / 5;
         check_at_most(
             "memory at the end, of that after ten minutes",
             last.memory_mib,

@@ -287,7 +287,7 @@ impl Run<'_> {
             None => self.start()?,
         };
         let mut connection = server.connect()?;
-        self.found.settle(&mut connection, self.model, &worked.doubts)?;
+        self.found.resolve(&mut connection, self.model, &worked.doubts)?;
         let after = check::parts(&mut connection)?;
         self.count(change, answered, &before, &after);
         if planned.is_killed {

@@ -111,7 +111,7 @@ async fn fill(client: &Client) {
 }
 
 /// Eventually nothing of what was moved lies where it was: the figures add up.
-async fn settled(client: &Client, rows: u64) {
+async fn counted_exactly(client: &Client, rows: u64) {
     for _ in 0..2000 {
         let parts = client.parts("t").await;
         if parts.iter().map(|part| part.rows).sum::<u64>().abs_diff(rows) <= parts.len() as u64 {
@@ -195,7 +195,7 @@ async fn a_lifted_partition_keeps_everything() {
         assert_eq!(client.pages("SELECT * FROM t", 17).await.concat(), before[0]);
         assert_eq!(client.clock.wall_micros(), 1_700_000_000_000_000);
         if is_counted {
-            settled(&client, rows).await;
+            counted_exactly(&client, rows).await;
         }
 
         // Split in its store, and moved on from there.

@@ -12,7 +12,7 @@ use crate::{Error, Outcome, clock, crash, server};
 const STORES: &str = "8";
 
 /// After the load, until all that it left to be done is done: then polls are as seldom as they get.
-const SETTLE: Duration = Duration::from_secs(180);
+const WAIT_AFTER_LOAD: Duration = Duration::from_secs(180);
 
 /// A little over the longest time between two polls of an idle store.
 const WATCHED: Duration = Duration::from_secs(660);
@@ -68,7 +68,7 @@ pub(super) fn measure(
     }
     if Phase::Idle.is_in(only) {
         println!("now the server with {STORES} stores is idle:");
-        idle((store, &server), (SETTLE, WATCHED), table)?;
+        idle((store, &server), (WAIT_AFTER_LOAD, WATCHED), table)?;
     }
     if !Phase::Starts.is_in(only) {
         return end(server);

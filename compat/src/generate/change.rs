@@ -4,7 +4,7 @@ use super::schema::Role;
 use super::state::{Effect, Round};
 
 /// Carries out the effect of the last statement.
-pub(super) fn settle(round: &mut Round, is_taken: bool) {
+pub(super) fn apply(round: &mut Round, is_taken: bool) {
     let effect = std::mem::take(&mut round.pending);
     if is_taken {
         carry_out(round, effect);

@@ -325,7 +325,7 @@ fn ask_round(shared: &Shared<'_>, pair: &mut Pair, number: u64) -> Outcome<()> {
         let Some(is_taken) = ask(shared, pair, &mut asked, question, number)? else {
             return Ok(());
         };
-        change::settle(&mut round, is_taken);
+        change::apply(&mut round, is_taken);
     }
     Ok(())
 }

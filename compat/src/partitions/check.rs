@@ -131,7 +131,12 @@ impl Findings {
     }
 
     /// Looks up what became of writes that were never answered.
-    pub(super) fn settle(&mut self, connection: &mut Connection, model: &Model, doubts: &[load::Doubt]) -> Outcome<()> {
+    pub(super) fn resolve(
+        &mut self,
+        connection: &mut Connection,
+        model: &Model,
+        doubts: &[load::Doubt],
+    ) -> Outcome<()> {
         for doubt in doubts {
             let Place { k, c } = doubt.place;
             let params = Params {

@@ -105,7 +105,7 @@ pub(super) const METHODS: &[Method] = &[
     instance(Class_, "get", "int", "int", |m, a| {
         let field = a.int(1)?;
         let calendar = calendar(m, a)?;
-        calendar.settle();
+        calendar.normalize();
         match calendar.get(field) {
             Some(value) => number(value),
             None => no_field(m, field),
@@ -133,7 +133,7 @@ pub(super) const METHODS: &[Method] = &[
     instance(Class_, "getActualMaximum", "int", "int", |m, a| {
         let field = a.int(1)?;
         let calendar = calendar(m, a)?;
-        calendar.settle();
+        calendar.normalize();
         let [year, month, _] = calendar.date;
         match field {
             2 => Ok(Value::int(11)),
@@ -297,7 +297,7 @@ fn of_fields(m: &mut Machine<'_>, a: &[Value], first: usize) -> Run<Value> {
     for (at, field) in (first..a.len()).zip(IN_ORDER) {
         calendar.set(field, a.int(at)?.into());
     }
-    calendar.settle();
+    calendar.normalize();
     m.make(Object::Calendar(calendar))
 }
 

@@ -74,7 +74,7 @@ pub(super) const METHODS: &[Method] = &[
     instance(DateFormat, "format", "Date", "String", |m, a| {
         let (pattern, zone) = of(m, a)?;
         let mut calendar = Calendar::at(millis(m, a, 1)?, zone);
-        calendar.settle();
+        calendar.normalize();
         let mut units = Vec::new();
         for part in parts(&pattern).unwrap_or_default() {
             m.step(2)?;

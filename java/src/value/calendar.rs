@@ -3,7 +3,7 @@
 use super::Zone;
 use crate::days::{DAY_MILLIS, hybrid_civil, hybrid_days, month_days};
 
-/// The fields that a calendar holds between two looks at it. They may lie outside their ranges until they are settled.
+/// The fields that a calendar holds between two looks at it. They may lie outside their ranges until they are normalized.
 #[derive(Clone, Debug)]
 pub(crate) struct Calendar {
     pub(crate) zone: Zone,
@@ -40,7 +40,7 @@ impl Calendar {
     }
 
     /// Computes the time of the fields, and then the fields again, within their ranges.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn normalize(&mut self) {
         if !self.is_stale {
             return;
         }
@@ -72,7 +72,7 @@ impl Calendar {
         (days + 4).rem_euclid(7) + 1
     }
 
-    /// The value of a field of a settled calendar, by Java's number of the field.
+    /// The value of a field of a normalized calendar, by Java's number of the field.
     pub(crate) fn get(&self, field: i32) -> Option<i64> {
         let ([year, month, day], [hour, minute, second, milli]) = (self.date, self.time);
         let days = self.days();
@@ -113,7 +113,7 @@ impl Calendar {
     pub(crate) fn set(&mut self, field: i32, value: i64) -> bool {
         // These are measured from what is set already.
         if matches!(field, 3 | 6 | 7 | 9 | 10) {
-            self.settle();
+            self.normalize();
         }
         let by = |calendar: &Self| value - calendar.get(field).unwrap_or(0);
         match field {
@@ -146,7 +146,7 @@ impl Calendar {
 
     /// Adds to a field; false where this calendar cannot.
     pub(crate) fn add(&mut self, field: i32, amount: i64) -> bool {
-        self.settle();
+        self.normalize();
         match field {
             1 | 2 => {
                 let [year, month, day] = self.date;
@@ -165,12 +165,12 @@ impl Calendar {
             _ => return false,
         }
         self.is_stale = true;
-        self.settle();
+        self.normalize();
         true
     }
 
     pub(crate) fn millis(&mut self) -> i64 {
-        self.settle();
+        self.normalize();
         self.millis
     }
 }

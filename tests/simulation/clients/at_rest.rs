@@ -23,13 +23,13 @@ async fn check(world: &Rc<World>, server: &Server) {
         .await;
     world.medium.show_late_sides();
     world.check_maps(&server.database);
-    let is_settled = !world.medium.is_dead();
+    let is_at_rest = !world.medium.is_dead();
     let certain = floors(world);
     let Outcome::Done(lines, _) = server.ask(world, "SELECT k, c, v FROM t", plain()).await else {
         return world.fail("t", "cannot be read at rest".to_owned());
     };
     let seen = check_row_read(world, &certain, &lines, |_, _| true);
-    if is_settled {
+    if is_at_rest {
         for (row, versions) in world.rows.borrow_mut().iter_mut() {
             let seen = seen.get(row).copied();
             let open = versions.open();
@@ -60,23 +60,23 @@ async fn check(world: &Rc<World>, server: &Server) {
     {
         world.fail("t", format!("{} rows are there, {found:?} are counted", seen.len()));
     }
-    check_wide(world, server, is_settled).await;
-    check_shapes(world, server, is_settled).await;
-    if is_settled {
+    check_wide(world, server, is_at_rest).await;
+    check_shapes(world, server, is_at_rest).await;
+    if is_at_rest {
         check_views(world, server).await;
     }
-    check_pairs(world, server, is_settled).await;
-    check_registers(world, server, is_settled).await;
+    check_pairs(world, server, is_at_rest).await;
+    check_registers(world, server, is_at_rest).await;
     for counter in 0..COUNTERS {
         if let Some(value) = counter_value(world, server, counter).await
-            && is_settled
+            && is_at_rest
         {
             let counters = &mut world.counters.borrow_mut()[counter];
             (counters.acknowledged, counters.attempted) = (value, value);
         }
     }
     if let Some(seen) = read_once(world, server).await
-        && is_settled
+        && is_at_rest
     {
         let now = world.number().unsigned_abs();
         let mut truncated = world.truncated.borrow_mut();
@@ -85,10 +85,10 @@ async fn check(world: &Rc<World>, server: &Server) {
         }
         truncated.rows.retain(|key, row| row.1.is_some() || seen.contains(key));
     }
-    check_tables(world, server, is_settled).await;
+    check_tables(world, server, is_at_rest).await;
 }
 
-async fn check_pairs(world: &Rc<World>, server: &Server, is_settled: bool) {
+async fn check_pairs(world: &Rc<World>, server: &Server, is_at_rest: bool) {
     let certain: Vec<i64> = world
         .pairs
         .borrow()
@@ -96,8 +96,8 @@ async fn check_pairs(world: &Rc<World>, server: &Server, is_settled: bool) {
         .map(crate::model::RowVersions::floor)
         .collect();
     if let Outcome::Done(lines, _) = server.ask(world, "SELECT k, v FROM p", plain()).await {
-        let seen = check_pair_read(world, &certain, &lines, world.pairs_apart.get() && !is_settled);
-        if is_settled {
+        let seen = check_pair_read(world, &certain, &lines, world.pairs_apart.get() && !is_at_rest);
+        if is_at_rest {
             for (versions, seen) in world.pairs.borrow_mut().iter_mut().zip(seen) {
                 versions.rest(seen);
             }
@@ -105,14 +105,14 @@ async fn check_pairs(world: &Rc<World>, server: &Server, is_settled: bool) {
     }
 }
 
-async fn check_registers(world: &Rc<World>, server: &Server, is_settled: bool) {
+async fn check_registers(world: &Rc<World>, server: &Server, is_at_rest: bool) {
     for register in 0..REGISTERS + PLAIN_REGISTERS {
         if !operate(world, server, register, Ask::Read).await {
             world.fail("r", format!("register {register} cannot be read at rest"));
             continue;
         }
         check_register(world, register);
-        if is_settled {
+        if is_at_rest {
             let register = &mut world.registers.borrow_mut()[register];
             register.initial = register.operations.last().and_then(|one| one.shown);
             register.operations.clear();
@@ -120,7 +120,7 @@ async fn check_registers(world: &Rc<World>, server: &Server, is_settled: bool) {
     }
 }
 
-async fn check_tables(world: &Rc<World>, server: &Server, is_settled: bool) {
+async fn check_tables(world: &Rc<World>, server: &Server, is_at_rest: bool) {
     for table in 0..2 {
         let text = format!("SELECT k FROM d{table}");
         let is = if server.ask(world, &text, plain()).await.is_done() {
@@ -132,7 +132,7 @@ async fn check_tables(world: &Rc<World>, server: &Server, is_settled: bool) {
         if was != Existence::Unknown && was != is {
             world.fail("d", format!("table d{table}: {was:?} was acknowledged, now it {is:?}"));
         }
-        if is_settled {
+        if is_at_rest {
             world.tables.borrow_mut()[table] = is;
         }
     }

@@ -327,7 +327,7 @@ fn check_read(world: &World, floors: &BTreeMap<Cell, i64>, lines: &[Line], cover
 }
 
 /// Checks `z` while no operation is in progress.
-pub(super) async fn check_shapes(world: &Rc<World>, server: &Server, is_settled: bool) {
+pub(super) async fn check_shapes(world: &Rc<World>, server: &Server, is_at_rest: bool) {
     let floors = shape_floors(world);
     let params = QueryParams {
         consistency: Consistency::Quorum,
@@ -337,7 +337,7 @@ pub(super) async fn check_shapes(world: &Rc<World>, server: &Server, is_settled:
         return world.fail("z", "cannot be read at rest".to_owned());
     };
     let seen = check_read(world, &floors, &lines, |_| true);
-    if is_settled {
+    if is_at_rest {
         for (cell, versions) in world.shapes.borrow_mut().iter_mut() {
             versions.rest(seen.get(cell).copied());
         }

@@ -312,13 +312,13 @@ fn check_wide_read(
 }
 
 /// Checks `y` while no operation is in progress.
-pub(super) async fn check_wide(world: &Rc<World>, server: &Server, is_settled: bool) {
+pub(super) async fn check_wide(world: &Rc<World>, server: &Server, is_at_rest: bool) {
     let floors = wide_floors(world);
     let Outcome::Done(lines, _) = server.ask(world, "SELECT k, c, a, b FROM y", plain()).await else {
         return world.fail("y", "cannot be read at rest".to_owned());
     };
     let seen = check_wide_read(world, &floors, &lines, |_| true);
-    if is_settled {
+    if is_at_rest {
         for (cell, versions) in world.wide.borrow_mut().iter_mut() {
             versions.rest(seen.get(cell).copied());
         }

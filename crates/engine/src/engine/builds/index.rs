@@ -106,7 +106,7 @@ impl Build {
         let mut rows = 0;
         self.places.clear();
         for (id, store) in &self.stores {
-            settled(store).await?;
+            await_earlier_commits(store).await?;
             rows += store.bytes_in(&key::table_range(self.table)).rows;
             let record = if *id == StoreId::MAIN {
                 self.record.clone()
@@ -282,7 +282,7 @@ async fn forget_in(store: &Store, key: Vec<u8>) {
 ///
 /// # Errors
 /// The store fails, or takes no writes now.
-pub(crate) async fn settled(store: &Store) -> store::Result<()> {
+pub(crate) async fn await_earlier_commits(store: &Store) -> store::Result<()> {
     store.commit(Batch::new()).await.map(drop)
 }
 

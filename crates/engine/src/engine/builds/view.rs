@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::index::{forget, is_closed, next_rows, record_progress, settled};
+use super::index::{await_earlier_commits, forget, is_closed, next_rows, record_progress};
 use crate::engine::batch_log::{Parts, Written, put_view_row, write_parts};
 use crate::engine::index::{Progress, Record};
 use crate::engine::published::Published;
@@ -128,7 +128,9 @@ impl Build {
         drop(PartitionLatch::hold_all(map.here().map(|partition| &partition.latch)).await);
         // What such a writer has written may land after it was answered with an error.
         for (_, store) in map.stores() {
-            settled(store).await.map_err(|error| storage_write(&error))?;
+            await_earlier_commits(store)
+                .await
+                .map_err(|error| storage_write(&error))?;
         }
         Ok(Step::More)
     }

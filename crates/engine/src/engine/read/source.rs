@@ -110,7 +110,7 @@ impl<'a> Spread<'a> {
                     Box::pin(elsewhere.run(view, scratch, sink)).await
                 }
             };
-            if settle(receipt, partition, &mut way, sink)? == Ended::Stopped {
+            if take_receipt(receipt, partition, &mut way, sink)? == Ended::Stopped {
                 break;
             }
             // If the first part uses no index, the others use none either.
@@ -121,7 +121,7 @@ impl<'a> Spread<'a> {
 }
 
 /// Takes the receipt of a part. Returns whether more is needed, or why the read fails.
-fn settle<'a>(
+fn take_receipt<'a>(
     receipt: Receipt<'a>,
     partition: &PhysicalPartition,
     way: &mut Way<'a>,

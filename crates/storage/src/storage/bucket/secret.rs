@@ -119,7 +119,7 @@ pub(super) async fn secrets(reached: &Reached, draw: SecretBytes) -> Result<Peer
             return Ok(wanted);
         }
     }
-    Err(unsettled())
+    Err(not_put())
 }
 
 /// Carries out one step of a change; returns the secrets after it.
@@ -138,10 +138,10 @@ pub(super) async fn change(reached: &Reached, change: SecretChange) -> Result<Pe
             return Ok(wanted);
         }
     }
-    Err(unsettled())
+    Err(not_put())
 }
 
-fn unsettled() -> Refusal {
+fn not_put() -> Refusal {
     Refusal::Unreachable {
         what: format!("{SECRET} can be read and not be put"),
     }

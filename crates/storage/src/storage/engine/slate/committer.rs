@@ -181,7 +181,7 @@ impl Committer {
         while closing.is_none() {
             match self.next().await {
                 Next::BeginPut => self.begin_put(),
-                Next::Put(PutEvent::Ended(result)) => drop(self.settle(result).await),
+                Next::Put(PutEvent::Ended(result)) => drop(self.end_put(result).await),
                 Next::Put(PutEvent::Late(error)) => self.stall(&error),
                 Next::Command(first) => closing = self.take(first).await,
                 Next::Tables => self.begin_tables(),

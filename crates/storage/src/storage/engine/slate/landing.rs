@@ -85,7 +85,7 @@ impl Committer {
                     return Err(error);
                 }
             };
-            self.settle(result).await?;
+            self.end_put(result).await?;
         }
         Ok(())
     }
@@ -162,7 +162,7 @@ impl Committer {
     }
 
     /// Ends a put: publishes and answers its groups, or answers all groups in flight as failed.
-    pub(super) async fn settle(&mut self, result: Result<()>) -> Result<()> {
+    pub(super) async fn end_put(&mut self, result: Result<()>) -> Result<()> {
         if let Err(error) = result {
             let lost = self.flight.lose();
             self.fail(&error).await;

@@ -22,7 +22,7 @@
 //! put without an answer it reads the object: it may be its own. Nothing is put without the lease, and a put has landed
 //! only if the lease is still held when its answer comes ([`Medium`]).
 //!
-//! **A put that fails** is tried again with the same object until it lands, so an object is settled before a later one is
+//! **A put that fails** is tried again with the same object until it lands, so an object is decided before a later one is
 //! put. Meanwhile the log is stalled ([`Log::stalled`]). All databases stay open for reads. The committers answer the
 //! batches that wait as failed, and take no others; what they have written lands with this object or the next one. A
 //! database that has rows in the object is not opened before it lands. All databases are closed when the bucket is lost.
@@ -85,7 +85,7 @@ pub(super) struct Log {
     /// Wakes the task that puts.
     wake: Arc<Notify>,
     /// An object has landed, or its put has failed.
-    settled: Notify,
+    progress: Notify,
     /// Why the put under way does not end. `None` means that it did not fail yet.
     stalled: watch::Sender<Option<Error>>,
     /// Whether the last attempt to put an object took longer than a first one may: the next one has more time.
@@ -397,9 +397,9 @@ impl Log {
     /// Waits until something holds that an object decides which lands.
     async fn wait_for(&self, holds: impl Fn(&State) -> bool) -> Result<(), WalError> {
         loop {
-            let settled = self.settled.notified();
-            tokio::pin!(settled);
-            settled.as_mut().enable();
+            let progress = self.progress.notified();
+            tokio::pin!(progress);
+            progress.as_mut().enable();
             {
                 let state = self.state();
                 if let Some(ended) = &state.ended {
@@ -415,7 +415,7 @@ impl Log {
                     return Err(WalError::Unavailable(Arc::new(carried(stalled, true))));
                 }
             }
-            settled.await;
+            progress.await;
         }
     }
 
@@ -446,7 +446,7 @@ impl Log {
     /// Stops the task that puts. Nothing may be written after it.
     pub(super) fn stop(&self) {
         self.state().is_stopped = true;
-        self.settled.notify_waiters();
+        self.progress.notify_waiters();
         self.wake.notify_one();
     }
 

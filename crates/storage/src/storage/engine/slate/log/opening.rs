@@ -90,7 +90,7 @@ impl Log {
             interval: tuning::log_interval(options, true),
             state: Mutex::default(),
             wake: Arc::clone(&wake),
-            settled: Notify::new(),
+            progress: Notify::new(),
             stalled: watch::Sender::default(),
             is_slow: AtomicBool::default(),
             tail: Tail::default(),

@@ -171,7 +171,7 @@ impl Log {
         for waiting in answered {
             drop(waiting.send(Ok(())));
         }
-        self.settled.notify_waiters();
+        self.progress.notify_waiters();
         if range.1.saturating_sub(range.0) >= CLEAN_UP_OBJECTS {
             self.clean_up(range.0, range.1);
         }
@@ -184,7 +184,7 @@ impl Log {
             stalled.get_or_insert(error);
             is_first
         });
-        self.settled.notify_waiters();
+        self.progress.notify_waiters();
     }
 
     /// Records that nothing is put any more, and closes all databases.
@@ -202,7 +202,7 @@ impl Log {
         let told = writers.flat_map(|writer| writer.end(reason)).collect();
         drop(state);
         tell(told, WalEvent::WalClosed);
-        self.settled.notify_waiters();
+        self.progress.notify_waiters();
     }
 
     /// Removes objects in the background.
