@@ -199,10 +199,10 @@ impl Authenticator {
                 self.record(from, user, &login);
                 Decision::Done(login)
             }
-            Decision::Later(judged) => {
+            Decision::Later(decided) => {
                 let (authenticator, user) = (Arc::clone(self), user.to_owned());
                 Decision::Later(Box::pin(async move {
-                    let login = judged.await;
+                    let login = decided.await;
                     authenticator.record(from, &user, &login);
                     login
                 }))

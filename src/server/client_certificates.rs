@@ -48,7 +48,7 @@ pub enum AuthoritiesError {
     },
     /// The authorities cannot verify certificates.
     #[error("authorities of clients: {0}")]
-    Judge(#[from] rustls::server::VerifierBuilderError),
+    Verifier(#[from] rustls::server::VerifierBuilderError),
 }
 
 /// The prefix of an identity.

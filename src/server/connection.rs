@@ -348,10 +348,10 @@ where
 
     /// Answers a login that is decided and no longer delayed.
     fn take_login(&mut self, context: &mut Context<'_>, work: &impl Fn(Header, Bytes) -> F) -> bool {
-        let Some((judging, header)) = &mut self.login else {
+        let Some((deciding, header)) = &mut self.login else {
             return false;
         };
-        let (Poll::Ready(step), header) = (judging.as_mut().poll(context), *header) else {
+        let (Poll::Ready(step), header) = (deciding.as_mut().poll(context), *header) else {
             return false;
         };
         self.login = None;
@@ -472,7 +472,7 @@ where
                 };
                 self.login = Some((Box::pin(at_its_turn), header));
             }
-            Step::Pending(judging) => self.login = Some((judging, header)),
+            Step::Pending(deciding) => self.login = Some((deciding, header)),
             Step::Dispatch => self.dispatch(context, header, body, work),
             Step::Reply(response) => self.answer(context, header.stream, &response),
             Step::Refuse(response) => {

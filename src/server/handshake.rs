@@ -151,7 +151,7 @@ pub(super) fn step(
             let token = response.token.as_deref().unwrap_or_default();
             match authenticator.login(from, certificate, token) {
                 Decision::Done(login) => answer_login(from, login),
-                Decision::Later(judged) => Step::Pending(Box::pin(async move { answer_login(from, judged.await) })),
+                Decision::Later(decided) => Step::Pending(Box::pin(async move { answer_login(from, decided.await) })),
             }
         }
         Ok(Request::Register(register)) => Step::Register(register.kinds),

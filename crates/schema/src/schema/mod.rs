@@ -510,13 +510,13 @@ impl Table {
             |(was, is): (&Index, &Index)| was.name == is.name && was.kind == is.kind && was.options == is.options;
         let same_indexes =
             self.indexes.len() == after.indexes.len() && self.indexes.values().zip(after.indexes.values()).all(index);
-        let judged = |table: &Self| {
+        let compared = |table: &Self| {
             let options = &table.options;
             (options.default_time_to_live, options.cdc, options.gc_grace_seconds == 0)
         };
         // A column that was dropped and added again is the same, but its older cells are hidden.
         let same_columns = self.columns == after.columns && self.dropped == after.dropped;
-        self.id != after.id || !same_columns || !same_indexes || judged(self) != judged(after)
+        self.id != after.id || !same_columns || !same_indexes || compared(self) != compared(after)
     }
 
     /// Whether any column is static.
