@@ -215,7 +215,7 @@ impl Guarded {
             ),
         ];
         for (guardrail, threshold, amount, why) in told {
-            match threshold.judge(amount) {
+            match threshold.level(amount) {
                 Level::Fine => {}
                 Level::Warn(threshold) => {
                     tracing::warn!(guardrail, partition = partition(), amount, threshold, "{why}");

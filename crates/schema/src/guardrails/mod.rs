@@ -46,7 +46,7 @@ impl Threshold {
 
     /// The level of an amount.
     #[must_use]
-    pub fn judge(&self, amount: u64) -> Level {
+    pub fn level(&self, amount: u64) -> Level {
         match (self.warn, self.fail) {
             (_, Some(fail)) if amount > fail => Level::Refuse(fail),
             (Some(warn), _) if amount > warn => Level::Warn(warn),
@@ -219,7 +219,7 @@ pub fn guard(
     text: impl Fn(bool, u64) -> String,
 ) -> Result<(), Violation> {
     let said = |is_warning, threshold| format!("Guardrail {name} violated: {}", text(is_warning, threshold));
-    match threshold.judge(amount) {
+    match threshold.level(amount) {
         Level::Fine => Ok(()),
         Level::Warn(threshold) => {
             warnings.push(said(true, threshold));
@@ -253,7 +253,7 @@ mod tests {
         assert!("ten".parse::<Threshold>().is_err());
         let threshold = Threshold::new(5, 10);
         assert_eq!(
-            [5, 6, 10, 11].map(|amount| threshold.judge(amount)),
+            [5, 6, 10, 11].map(|amount| threshold.level(amount)),
             [Level::Fine, Level::Warn(5), Level::Warn(5), Level::Refuse(10)]
         );
     }

@@ -107,7 +107,7 @@ pub struct Listed {
 
 impl Listed {
     /// Checks the values in a statement.
-    pub fn judge(
+    pub fn check(
         &self,
         guardrail: &str,
         of: &str,
@@ -175,7 +175,7 @@ impl Guardrails {
         } else {
             (&self.read_levels, "read_consistency_levels", "read consistency levels")
         };
-        listed.judge(guardrail, of, &[name], warnings)
+        listed.check(guardrail, of, &[name], warnings)
     }
 
     /// Checks a TRUNCATE.

@@ -172,7 +172,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
 
     fn report_tombstones(&mut self) {
         let walked = std::mem::take(&mut self.walked);
-        if let Level::Warn(_) | Level::Refuse(_) = self.limits.tombstones.judge(walked.tombstones) {
+        if let Level::Warn(_) | Level::Refuse(_) = self.limits.tombstones.level(walked.tombstones) {
             let warning = tombstones::warning(self.select, self.limits.page_rows, self.partition_key(), walked);
             self.warnings.push(warning);
         }

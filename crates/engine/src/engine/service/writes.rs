@@ -345,7 +345,7 @@ fn scatter_warning(batch: &Batch, threshold: &Threshold) -> Option<String> {
         .iter()
         .flat_map(|modification| &modification.partition_keys);
     let keys: BTreeSet<&Bytes> = keys.collect();
-    let Level::Warn(_) = threshold.judge(u64::try_from(keys.len()).unwrap_or(u64::MAX)) else {
+    let Level::Warn(_) = threshold.level(u64::try_from(keys.len()).unwrap_or(u64::MAX)) else {
         return None;
     };
     let tables = batch.modifications.iter().map(|modification| &modification.table);

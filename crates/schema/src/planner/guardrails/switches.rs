@@ -174,7 +174,7 @@ impl Guardrails {
     fn properties(&self, properties: &[Property], warnings: &mut Vec<String>) -> Result<(), Violation> {
         let names: Vec<&str> = properties.iter().map(|property| property.name.as_str()).collect();
         self.table_properties
-            .judge("table_properties", "Table Properties", &names, warnings)?;
+            .check("table_properties", "Table Properties", &names, warnings)?;
         let is_fine = self.switches.uncompressed_tables || !is_uncompressed(properties);
         ensure(is_fine, "uncompressed_tables_enabled", "Uncompressed table")
     }

@@ -98,7 +98,7 @@ impl BatchSize {
     /// The batch is larger than the limit.
     pub(crate) fn judge(&self, threshold: &Threshold, modifications: &[&Write]) -> Result<Option<String>, Error> {
         let bytes = self.bytes();
-        match threshold.judge(u64::try_from(bytes).unwrap_or(u64::MAX)) {
+        match threshold.level(u64::try_from(bytes).unwrap_or(u64::MAX)) {
             Level::Fine => Ok(None),
             Level::Refuse(_) => Err(LimitRefusal::Batch.into()),
             Level::Warn(threshold) => {
