@@ -309,7 +309,7 @@ impl Reader {
         };
         let planned = planner::plan(&statement, Some(&self.keyspace), &self.schema);
         if let Ok(planned) = &planned
-            && let Err(why) = self.rules.judge(&statement, planned)
+            && let Err(why) = self.rules.check(&statement, planned)
         {
             self.refuse(found, found.place(), why.to_string());
         }

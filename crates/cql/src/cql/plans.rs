@@ -57,7 +57,7 @@ impl PlannedAt {
         let statement = snapshot.rules.translate(statement, &text)?;
         let planned = planner::plan(&statement, keyspace, &snapshot.schema)?;
         planned.check_parts()?;
-        snapshot.rules.judge(&statement, &planned)?;
+        snapshot.rules.check(&statement, &planned)?;
         let result = planned.result.as_ref().map(|result| {
             Arc::new(ResultMetadata::new(
                 &result.keyspace,

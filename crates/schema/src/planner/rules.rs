@@ -2,7 +2,7 @@
 //! or names differently.
 //!
 //! ```text
-//! text ─ grammar ─► ast::Statement ─ Rules::translate ─► ast::Statement ─ plan ─► Planned ─ Rules::judge ─► Planned
+//! text ─ grammar ─► ast::Statement ─ Rules::translate ─► ast::Statement ─ plan ─► Planned ─ Rules::check ─► Planned
 //!                                     refused statements  in Cassandra's terms               rules that need the table
 //! ```
 //! In the profile `cassandra` no statement is changed. Columns to be indexed are checked by `index_target`, and a new
@@ -125,13 +125,13 @@ impl Rules {
     ///
     /// # Errors
     /// Cosmos refuses it.
-    pub fn judge(&self, statement: &Statement, planned: &Planned) -> Result<(), Refusal> {
+    pub fn check(&self, statement: &Statement, planned: &Planned) -> Result<(), Refusal> {
         if !self.profile.is_cosmos() {
             return Ok(());
         }
         let strict = &self.account.strict;
         match statement {
-            Statement::Explain(explained) => self.judge(explained, planned),
+            Statement::Explain(explained) => self.check(explained, planned),
             Statement::Select(select) => planned.tables.iter().try_for_each(|table| select::check(select, table)),
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Batch(_) => {
                 write::check(statement, &planned.tables, strict)

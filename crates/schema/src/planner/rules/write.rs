@@ -57,19 +57,19 @@ pub(super) fn check(statement: &Statement, tables: &[Arc<Table>], strict: &Stric
             table.name == name.name.as_str() && keyspace.is_none_or(|keyspace| table.keyspace == keyspace.as_str())
         })
     };
-    let judge_insert = |insert: &Insert| find(&insert.table).map_or(Ok(()), |table| inserted(insert, table));
-    let judge_update = |update: &Update| find(&update.table).map_or(Ok(()), |table| updated(update, table));
-    let judge_delete = |delete: &Delete| find(&delete.table).map_or(Ok(()), |table| deleted(delete, table, strict));
+    let check_insert = |insert: &Insert| find(&insert.table).map_or(Ok(()), |table| inserted(insert, table));
+    let check_update = |update: &Update| find(&update.table).map_or(Ok(()), |table| updated(update, table));
+    let check_delete = |delete: &Delete| find(&delete.table).map_or(Ok(()), |table| deleted(delete, table, strict));
     match statement {
-        Statement::Insert(insert) => judge_insert(insert),
-        Statement::Update(update) => judge_update(update),
-        Statement::Delete(delete) => judge_delete(delete),
+        Statement::Insert(insert) => check_insert(insert),
+        Statement::Update(update) => check_update(update),
+        Statement::Delete(delete) => check_delete(delete),
         Statement::Batch(batch) => {
             tables.iter().try_for_each(|table| timestamp(&batch.using, table))?;
             batch.modifications.iter().try_for_each(|member| match member {
-                Modification::Insert(insert) => judge_insert(insert),
-                Modification::Update(update) => judge_update(update),
-                Modification::Delete(delete) => judge_delete(delete),
+                Modification::Insert(insert) => check_insert(insert),
+                Modification::Update(update) => check_update(update),
+                Modification::Delete(delete) => check_delete(delete),
             })
         }
         _ => Ok(()),
