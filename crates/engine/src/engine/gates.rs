@@ -321,7 +321,7 @@ pub(super) fn staged(
     let warning = match size {
         Some((threshold, size)) => {
             let modifications: Vec<_> = modifications.iter().map(|routed| routed.modification).collect();
-            size.judge(threshold, &modifications)?
+            size.check(threshold, &modifications)?
         }
         None => None,
     };

@@ -134,23 +134,23 @@ impl Account {
 
     /// Asks this account's own budget, without the pool's. A retired account refuses while a successor is overdrawn:
     /// `later` asks the successors, and reserves nothing there, because the one that serves the key is not known.
-    fn judge(&self, now: Duration, here: Question, later: Question) -> Result<(), (Duration, i64)> {
+    fn check(&self, now: Duration, here: Question, later: Question) -> Result<(), (Duration, i64)> {
         let asked = self.live(|live| match here(&mut live.budget, now) {
             Admission::Admitted => Ok(()),
             Admission::Refused { retry_after } => Err((retry_after, live.budget.balance(now))),
         });
         asked.unwrap_or_else(|successors| {
-            let answers = successors.iter().map(|(_, account)| account.judge(now, later, later));
+            let answers = successors.iter().map(|(_, account)| account.check(now, later, later));
             answers.filter_map(Result::err).max().map_or(Ok(()), Err)
         })
     }
 
     fn admit_here(&self, now: Duration) -> Result<(), (Duration, i64)> {
-        self.judge(now, Budget::admit, Budget::ask)
+        self.check(now, Budget::admit, Budget::ask)
     }
 
     fn peek_here(&self, now: Duration) -> Result<(), (Duration, i64)> {
-        self.judge(now, Budget::peek, Budget::peek)
+        self.check(now, Budget::peek, Budget::peek)
     }
 
     /// Whether this account and its pool would admit a request now. Reserves nothing, and promises no retry time.

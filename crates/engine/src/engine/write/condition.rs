@@ -63,7 +63,7 @@ impl WriteServices {
     /// `None` means that nothing was written, and the conditions have to be checked again.
     #[expect(
         clippy::too_many_lines,
-        reason = "lock, read, judge, date and write: what the lock covers stands in one place"
+        reason = "lock, read, check, date and write: what the lock covers stands in one place"
     )]
     async fn check_and_apply(
         &self,
@@ -108,7 +108,7 @@ impl WriteServices {
             writes: &writes,
             is_batch,
         };
-        let newest = match condition::judge(&part, request.now_seconds, context, charges).await? {
+        let newest = match condition::check(&part, request.now_seconds, context, charges).await? {
             Verdict::Holds { newest } => newest,
             Verdict::Refused(decision) => {
                 return Ok(Some(Written {

@@ -55,7 +55,7 @@ pub(crate) enum Verdict {
 ///
 /// # Errors
 /// When the store fails.
-pub(crate) async fn judge(
+pub(crate) async fn check(
     part: &ConditionPart<'_>,
     now_seconds: i64,
     context: &Context,

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! statement level  write/ cuts a command ─→ WritePart ──→ run_write_part ──→ Changes ─→ commits, a store each
-//! part level             ConditionPart ─→ judge ─→ Verdict      rows as stored, sizes, charges
+//! part level             ConditionPart ─→ check ─→ Verdict      rows as stored, sizes, charges
 //! ```
 //! The statement level holds the locks of the logical partitions and the latches of the physical ones while a part
 //! runs and until the commit. It never reads a stored row (`tests/house.rs`).

@@ -96,7 +96,7 @@ impl BatchSize {
     ///
     /// # Errors
     /// The batch is larger than the limit.
-    pub(crate) fn judge(&self, threshold: &Threshold, modifications: &[&Write]) -> Result<Option<String>, Error> {
+    pub(crate) fn check(&self, threshold: &Threshold, modifications: &[&Write]) -> Result<Option<String>, Error> {
         let bytes = self.bytes();
         match threshold.level(u64::try_from(bytes).unwrap_or(u64::MAX)) {
             Level::Fine => Ok(None),
