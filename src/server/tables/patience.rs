@@ -26,7 +26,7 @@ impl<S> Patient<S> {
     }
 
     /// The outcome of a write, which fails if it has waited for too long.
-    fn judge<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn in_time<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.waits = None;
             return outcome;

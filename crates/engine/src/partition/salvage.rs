@@ -62,8 +62,8 @@ impl Stores {
     }
 
     /// Compares the open stores with their records of each other's progress.
-    pub fn judge_together(&mut self) {
-        Salvage::judge_together(self.all.iter_mut().map(|(id, store)| (id.0, store)));
+    pub fn check_together(&mut self) {
+        Salvage::check_together(self.all.iter_mut().map(|(id, store)| (id.0, store)));
     }
 
     /// The numbers of the side stores that exist.

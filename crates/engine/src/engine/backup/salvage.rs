@@ -70,7 +70,7 @@ pub async fn salvage(url: &str, clock: &Clock, profile: Profile, to: &Path) -> R
         places.push((table, map));
     }
     work.open_side(&places).await;
-    work.stores.judge_together();
+    work.stores.check_together();
     work.read_batches_beside().await;
     work.leave_out_empty_roles(&mut places).await;
     let mut entries = Vec::new();

@@ -91,7 +91,7 @@ fn of_other_store(scheme: &str, path: &Path) -> Option<PathBuf> {
 }
 
 /// Opens what is there. Returns whether it was refused; an answer must be right.
-async fn judge(made: &Made, what: &str) -> bool {
+async fn refuses(made: &Made, what: &str) -> bool {
     let (main, side) = match open_both(&made.place, false).await {
         Ok(both) => both,
         Err(error) => {
@@ -125,7 +125,7 @@ async fn salvaged(place: &Place) -> (Rows, Rows, bool) {
             Err(_) => return (Rows::new(), Rows::new(), false),
         }
     }
-    Salvage::judge_together(all.iter_mut().map(|(number, salvage)| (*number, salvage)));
+    Salvage::check_together(all.iter_mut().map(|(number, salvage)| (*number, salvage)));
     let mut found = Vec::new();
     let mut is_complete = true;
     for salvage in all.values() {
@@ -184,7 +184,7 @@ async fn each_file(scheme: &str, is_closed: bool) {
                 !is_complete || (main == one.main && side == one.side),
                 "{what}: salvage says complete"
             );
-            let is_refused = judge(&one, &what).await;
+            let is_refused = refuses(&one, &what).await;
             refused += usize::from(is_refused);
             assert!(
                 !is_refused || !is_complete,
@@ -194,7 +194,7 @@ async fn each_file(scheme: &str, is_closed: bool) {
         }
     }
     put_back(&folder, &one.whole);
-    assert!(!judge(&one, "whole").await);
+    assert!(!refuses(&one, "whole").await);
     // Objects of before the newest manifest are not read.
     assert!(refused > trials / 4, "{scheme}: {refused} of {trials}");
 }

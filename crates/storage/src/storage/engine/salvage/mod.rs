@@ -213,7 +213,7 @@ impl Salvage {
 
     /// Compares stores with their records of each other's progress, as a start does; a store of an earlier moment or of another
     /// copy is damaged.
-    pub fn judge_together<'s>(stores: impl Iterator<Item = (u32, &'s mut Self)>) {
+    pub fn check_together<'s>(stores: impl Iterator<Item = (u32, &'s mut Self)>) {
         let mut stores: Vec<_> = stores.collect();
         // A store whose name is not known is damaged as it is.
         let moment = |store: &Self| {

@@ -77,13 +77,13 @@ pub(in crate::storage::engine) async fn files(
     let after = manifest.as_ref().map_or(0, VersionedManifest::replay_after_wal_id);
     let path = put_record::path_of(directory, &database);
     let noted = store.map_or(Ok(None), |store| put_record::read(&path, store));
-    let judged = noted.clone();
+    let recorded = noted.clone();
     let Log { entries, last } = reading.log(&database, after, noted).await?;
     let mut found = None;
-    if let Ok(noted) = judged
+    if let Ok(noted) = recorded
         && reading.damage.is_empty()
     {
-        found = reading.judge_as_a_start(&database, noted).await;
+        found = reading.check_as_a_start(&database, noted).await;
     }
     let files = Files::new(tables, entries, reading.damage);
     let found = found.unwrap_or_else(|| Found::damaged(last));
@@ -281,7 +281,7 @@ impl Reading {
     }
 
     /// Adds what a start would refuse the database for; returns what it would find.
-    async fn judge_as_a_start(&mut self, database: &str, noted: Option<put_record::Ends>) -> Option<Found> {
+    async fn check_as_a_start(&mut self, database: &str, noted: Option<put_record::Ends>) -> Option<Found> {
         let (path, what) = match verify(&self.home, database, noted, None).await {
             Ok(found) => return found,
             Err(Error::Corrupt { path, what }) => (path, what),
