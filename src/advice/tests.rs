@@ -155,7 +155,7 @@ fn a_forecast_is_a_line() {
 }
 
 #[test]
-fn figures_are_judged() {
+fn figures_are_checked() {
     let gib = 1 << 30;
     let daily: Vec<(i64, u64)> = (TODAY - 13..=TODAY).map(|day| (day, gib / 4)).collect();
     let hot = logical("'a', 1", 16 * gib, &daily);
@@ -263,7 +263,7 @@ fn rules_of_a_sarif_report_lead_to_sections_of_the_book() {
 }
 
 /// Looks at a schema and queries in a profile, with a baseline.
-fn judged(schema: &str, queries: &str, profile: Profile, baseline: Option<&Baseline>) -> Advice {
+fn advised(schema: &str, queries: &str, profile: Profile, baseline: Option<&Baseline>) -> Advice {
     advise(&Input {
         schema: &Script::new("schema.cql", schema),
         queries: Some(&Script::new("queries.cql", queries)),
@@ -281,7 +281,7 @@ const JOBS: &str = "CREATE TABLE jobs (topic text, at timeuuid, body text, PRIMA
 #[test]
 fn a_comment_accepts_what_rules_find_in_its_statement() {
     let queries = |comment: &str| format!("SELECT * FROM jobs;\n{comment}SELECT * FROM jobs WHERE topic = ?;");
-    let of = |comment: &str| judged(JOBS, &queries(comment), Profile::Cosmos, None);
+    let of = |comment: &str| advised(JOBS, &queries(comment), Profile::Cosmos, None);
     let all = of("");
     assert_eq!(
         rules(&all),
@@ -304,7 +304,7 @@ fn a_comment_accepts_what_rules_find_in_its_statement() {
     }
     assert_eq!(of("-- accept unbounded-read\n").findings.len(), 3);
     // Behind the semicolon it is still the line's statement.
-    let found = judged(
+    let found = advised(
         JOBS,
         "SELECT * FROM jobs; -- helenus: accept full-scan nightly",
         Profile::Cosmos,
@@ -317,7 +317,7 @@ fn a_comment_accepts_what_rules_find_in_its_statement() {
 fn a_comment_that_accepts_nothing_is_told_with_its_line() {
     let of = |comment: &str, profile| {
         let queries = format!("SELECT * FROM jobs;\n{comment}\nSELECT * FROM jobs WHERE topic = ? LIMIT 1;");
-        let found = judged(JOBS, &queries, profile, None).findings;
+        let found = advised(JOBS, &queries, profile, None).findings;
         let idle: Vec<_> = found
             .into_iter()
             .filter(|found| found.rule == "accepts-nothing")
@@ -364,7 +364,7 @@ fn a_comment_that_accepts_nothing_is_told_with_its_line() {
 #[test]
 fn what_the_server_refuses_is_told() {
     let refused = |schema: &str, profile| -> Vec<(usize, String)> {
-        let found = judged(schema, "", profile, None).findings;
+        let found = advised(schema, "", profile, None).findings;
         let found = found.into_iter().filter(|found| found.rule == "invalid-statement");
         found.map(|found| (found.line, found.message)).collect()
     };
@@ -400,12 +400,12 @@ fn a_refused_table_has_no_further_findings() {
         "CREATE TABLE IF NOT EXISTS sessions (id uuid, a int, PRIMARY KEY (id), PRIMARY KEY (a));",
         "CREATE TABLE sessions (id uuid PRIMARY KEY, a int",
     ] {
-        let found = judged(&format!("{create}\n;{queries}"), "", Profile::Cassandra, None).findings;
+        let found = advised(&format!("{create}\n;{queries}"), "", Profile::Cassandra, None).findings;
         let lines: Vec<&str> = found.iter().map(|found| found.message.as_str()).collect();
         assert_eq!(lines.len(), 1, "{create} {lines:?}");
     }
     // A table that nobody tried to create stays a finding.
-    let found = judged("SELECT * FROM sessions WHERE id = ?;", "", Profile::Cassandra, None).findings;
+    let found = advised("SELECT * FROM sessions WHERE id = ?;", "", Profile::Cassandra, None).findings;
     assert!(
         found.iter().any(|found| found.message.contains("sessions")),
         "{found:?}"
@@ -417,9 +417,9 @@ const VIEW: &str = "CREATE TABLE orders (id uuid PRIMARY KEY, status text, place
                     WHERE status IS NOT NULL AND id IS NOT NULL PRIMARY KEY (status, id);";
 
 #[test]
-fn views_are_judged_as_tables() {
+fn views_are_checked_as_tables() {
     let asked = "INSERT INTO orders (id) VALUES (?); SELECT * FROM by_status WHERE status = ?;";
-    let found = judged(VIEW, asked, Profile::Cassandra, None);
+    let found = advised(VIEW, asked, Profile::Cassandra, None);
     assert_eq!(rules(&found), [("low-cardinality-key", Level::Warning)]);
     let finding = &found.findings[0];
     assert_eq!(
@@ -427,9 +427,9 @@ fn views_are_judged_as_tables() {
         ("app.by_status", 3, 58)
     );
     let scan = "INSERT INTO orders (id) VALUES (?); SELECT * FROM by_status;";
-    let found = judged(VIEW, scan, Profile::Cassandra, None);
+    let found = advised(VIEW, scan, Profile::Cassandra, None);
     assert_eq!(rules(&found)[1..], [("full-scan", Level::Warning)]);
-    let found = judged(VIEW, "SELECT * FROM orders WHERE id = ?;", Profile::Cassandra, None);
+    let found = advised(VIEW, "SELECT * FROM orders WHERE id = ?;", Profile::Cassandra, None);
     assert_eq!(
         rules(&found),
         [("unused-view", Level::Warning), ("low-cardinality-key", Level::Warning)]
@@ -443,7 +443,7 @@ fn views_are_judged_as_tables() {
         )
     };
     let grows = |with: &str| {
-        rules(&judged(
+        rules(&advised(
             &view(with),
             "SELECT * FROM v WHERE user = ? LIMIT 1;",
             Profile::Cassandra,
@@ -458,7 +458,7 @@ fn views_are_judged_as_tables() {
 fn findings_for_cassandra_do_not_speak_of_cosmos() {
     let schema = std::fs::read_to_string(folder().join("queries.schema.cql")).unwrap();
     let queries = std::fs::read_to_string(folder().join("queries.queries.cql")).unwrap();
-    let found = judged(&schema, &queries, Profile::Cassandra, None);
+    let found = advised(&schema, &queries, Profile::Cassandra, None);
     let mut told = text(&found, BYTES_MAX, TODAY, Style::default());
     assert!(told.contains("full-scan"), "{told}");
     let value = sarif(&found, Profile::Cassandra);
@@ -483,11 +483,11 @@ fn findings_for_cassandra_do_not_speak_of_cosmos() {
 
 #[test]
 fn a_baseline_accepts_what_was_there_wherever_it_stands_now() {
-    let first = judged(JOBS, "SELECT * FROM jobs;", Profile::Cosmos, None);
+    let first = advised(JOBS, "SELECT * FROM jobs;", Profile::Cosmos, None);
     let written = serde_json::to_string(&Baseline::of(&first)).unwrap();
     let baseline = Baseline::parse(&written).unwrap();
     let queries = "\n\nSELECT * FROM jobs; SELECT * FROM jobs WHERE topic = ?;";
-    let found = judged(JOBS, queries, Profile::Cosmos, Some(&baseline));
+    let found = advised(JOBS, queries, Profile::Cosmos, Some(&baseline));
     assert_eq!(
         (rules(&found), found.accepted),
         (vec![("unbounded-read", Level::Warning)], 2)
@@ -499,11 +499,11 @@ fn a_baseline_accepts_what_was_there_wherever_it_stands_now() {
 
 #[test]
 fn reasons_are_the_profiles() {
-    let why = |profile| judged(JOBS, "SELECT * FROM jobs;", profile, None).findings[0].why;
+    let why = |profile| advised(JOBS, "SELECT * FROM jobs;", profile, None).findings[0].why;
     assert!(why(Profile::Cosmos).contains("20 GB") && why(Profile::Cassandra).contains("100 MB"));
     let both = "CREATE TABLE t (k uuid PRIMARY KEY, v int);CREATE INDEX ON t (v);";
     let asked = "SELECT * FROM t WHERE k = ? AND v = 1;";
-    let told = |profile| rules(&judged(both, asked, profile, None)).len();
+    let told = |profile| rules(&advised(both, asked, profile, None)).len();
     assert_eq!(told(Profile::Cosmos), told(Profile::Cassandra) + 1);
     for rule in RULES {
         let text = explained(rule.id).unwrap();
@@ -515,7 +515,7 @@ fn reasons_are_the_profiles() {
 #[test]
 fn queues_and_constant_buckets_are_seen() {
     let work = "SELECT * FROM jobs WHERE topic = 'a' LIMIT 10; DELETE FROM jobs WHERE topic = 'a' AND at = ?;";
-    let found = judged(JOBS, work, Profile::Cassandra, None);
+    let found = advised(JOBS, work, Profile::Cassandra, None);
     assert_eq!(
         rules(&found),
         [
@@ -527,14 +527,14 @@ fn queues_and_constant_buckets_are_seen() {
     // One that reads on from where it was is none, nor is a key that differs.
     let work = "SELECT * FROM jobs WHERE topic = ? AND at > ? LIMIT 10; DELETE FROM jobs WHERE topic = 'b' AND at = ?;";
     assert_eq!(
-        rules(&judged(JOBS, work, Profile::Cassandra, None)),
+        rules(&advised(JOBS, work, Profile::Cassandra, None)),
         [("unbounded-partition", Level::Warning)]
     );
 }
 
 #[test]
 fn the_caret_stands_under_what_is_meant() {
-    let found = judged(JOBS, "\tSELECT * FROM jobs;", Profile::Cosmos, None);
+    let found = advised(JOBS, "\tSELECT * FROM jobs;", Profile::Cosmos, None);
     let told = text(&found, BYTES_MAX, TODAY, Style::default());
     let lines: Vec<&str> = told.lines().collect();
     let at = lines.iter().position(|line| line.starts_with("queries.cql")).unwrap();
@@ -544,7 +544,7 @@ fn the_caret_stands_under_what_is_meant() {
     assert!(coloured.contains("\u{1b}[1;33mwarning\u{1b}[0m") && coloured.contains("\u{1b}[1;33m^^^^^^"));
     let long = format!("SELECT {}* FROM jobs;", "/* \u{1b} */".repeat(40));
     let told = text(
-        &judged(JOBS, &long, Profile::Cosmos, None),
+        &advised(JOBS, &long, Profile::Cosmos, None),
         BYTES_MAX,
         TODAY,
         Style::default(),

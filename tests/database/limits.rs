@@ -379,11 +379,11 @@ fn assert_row_too_long(outcome: &Result<Answer, Error>) {
     }
 }
 
-async fn rows_are_judged_where_writes_meet_them(url: &str) {
-    judges_rows(with_row_limit(url, ROW).await).await;
+async fn rows_are_checked_where_writes_meet_them(url: &str) {
+    checks_rows(with_row_limit(url, ROW).await).await;
 }
 
-async fn judges_rows(client: Client) {
+async fn checks_rows(client: Client) {
     client
         .ok("CREATE TABLE t (k int, c int, l list<text>, v text, PRIMARY KEY (k, c))")
         .await;
@@ -418,13 +418,13 @@ async fn judges_rows(client: Client) {
 }
 
 #[tokio::test]
-async fn rows_in_memory_are_judged_where_writes_meet_them() {
-    rows_are_judged_where_writes_meet_them("memory:").await;
+async fn rows_in_memory_are_checked_where_writes_meet_them() {
+    rows_are_checked_where_writes_meet_them("memory:").await;
 }
 
 /// The simulation's medium keeps the limit as the engines do, so that what it says of writes holds of theirs.
 #[tokio::test]
-async fn rows_on_a_simulated_medium_are_judged_where_writes_meet_them() {
+async fn rows_on_a_simulated_medium_are_checked_where_writes_meet_them() {
     let medium = Medium::new(7);
     let driving = async {
         loop {
@@ -433,23 +433,23 @@ async fn rows_on_a_simulated_medium_are_judged_where_writes_meet_them() {
             tokio::task::yield_now().await;
         }
     };
-    let judging = async { judges_rows(open_on(Some(&medium), "memory:", row_limit(ROW)).await).await };
+    let checking = async { checks_rows(open_on(Some(&medium), "memory:", row_limit(ROW)).await).await };
     tokio::select! {
         () = driving => {}
-        () = judging => {}
+        () = checking => {}
     }
 }
 
 #[tokio::test]
-async fn rows_in_slatedb_are_judged_where_writes_meet_them() {
-    rows_are_judged_where_writes_meet_them("slate+memory:").await;
+async fn rows_in_slatedb_are_checked_where_writes_meet_them() {
+    rows_are_checked_where_writes_meet_them("slate+memory:").await;
 }
 
 #[tokio::test]
-async fn rows_in_files_are_judged_where_writes_meet_them() {
+async fn rows_in_files_are_checked_where_writes_meet_them() {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("file:{}", directory.path().display());
-    rows_are_judged_where_writes_meet_them(&url).await;
+    rows_are_checked_where_writes_meet_them(&url).await;
 }
 
 /// A row of a directory that was written when rows might be longer.

@@ -568,7 +568,7 @@ async fn relaxed_work(client: &Client, random: &mut fastrand::Rng, number: &mut 
     }
 }
 
-async fn judge(client: &Client, seed: u64) {
+async fn check_rows(client: &Client, seed: u64) {
     let pairs = client.rows("SELECT k, v FROM p").await;
     let value = |k: u64| {
         let of = format!("{k} ");
@@ -622,7 +622,7 @@ fn stores_that_lose_power_each_by_itself_agree() {
                 relaxed_work(&client, random, number).await;
             });
             live(&medium, Durability::Os, seed, u64::MAX, async |client| {
-                judge(&client, seed).await;
+                check_rows(&client, seed).await;
             });
         }
     }

@@ -265,9 +265,9 @@ fn check_row_read(
         for c in (0..ROWS).filter(|c| covers(k, *c)) {
             let floor = floors.get(&(k, c)).copied().unwrap_or_default();
             let mut rows = world.rows.borrow_mut();
-            let checked = rows.entry((k, c)).or_default().judge(floor, seen.get(&(k, c)).copied());
+            let checked = rows.entry((k, c)).or_default().check(floor, seen.get(&(k, c)).copied());
             drop(rows);
-            world.judge("t", checked.map_err(|what| format!("row ({k}, {c}): {what}")));
+            world.check("t", checked.map_err(|what| format!("row ({k}, {c}): {what}")));
         }
     }
     seen
@@ -336,9 +336,9 @@ async fn read_by_index(world: &Rc<World>, server: &Server) {
     let versions = rows.entry((k, c)).or_default();
     match lines.as_slice() {
         [line] if row_of(line) == Some((k, c, floor)) => {
-            let checked = versions.judge(floor, Some(floor));
+            let checked = versions.check(floor, Some(floor));
             drop(rows);
-            world.judge("t", checked);
+            world.check("t", checked);
         }
         [] if versions.has_after(floor) || versions.is_deletion(floor) => {}
         other => {
@@ -410,8 +410,8 @@ fn check_pair_read(world: &World, floors: &[i64], lines: &[Line], apart: bool) -
         if apart {
             // A value seen in one row is not certain for the other.
             for value in [one, other] {
-                let checked = world.pairs.borrow()[pair].clone().judge(*floor, value);
-                world.judge("p", checked.map_err(|what| format!("pair {pair}: {what}")));
+                let checked = world.pairs.borrow()[pair].clone().check(*floor, value);
+                world.check("p", checked.map_err(|what| format!("pair {pair}: {what}")));
             }
             seen.push(one);
             continue;
@@ -422,8 +422,8 @@ fn check_pair_read(world: &World, floors: &[i64], lines: &[Line], apart: bool) -
                 format!("half of a batch is seen: {key} has {one:?}, its twin {other:?}"),
             );
         }
-        let checked = world.pairs.borrow_mut()[pair].judge(*floor, one);
-        world.judge("p", checked.map_err(|what| format!("pair {pair}: {what}")));
+        let checked = world.pairs.borrow_mut()[pair].check(*floor, one);
+        world.check("p", checked.map_err(|what| format!("pair {pair}: {what}")));
         seen.push(one);
     }
     seen
@@ -667,8 +667,8 @@ async fn read_once(world: &Rc<World>, server: &Server) -> Option<BTreeSet<i64>> 
     if seen.len() != lines.len() {
         world.fail("x", "a row stands twice".to_owned());
     }
-    let checked = world.truncated.borrow().judge(began, &seen);
-    world.judge("x", checked);
+    let checked = world.truncated.borrow().check(began, &seen);
+    world.check("x", checked);
     // Rows seen exist until the next TRUNCATE.
     let now = world.number().unsigned_abs();
     for key in &seen {

@@ -130,7 +130,7 @@ fn seeds_hold_and_repeat() {
     let failures = Mutex::new(Vec::new());
     let total = Mutex::new((Marks::default(), 0_u64));
     let messages = AtomicU64::new(0);
-    let judge = |report: Report| {
+    let check = |report: Report| {
         let mut report = report;
         if report.failure.is_none() && report.seed.is_multiple_of(repeated) {
             let before = messages_sent();
@@ -156,7 +156,7 @@ fn seeds_hold_and_repeat() {
     // Rare events may be missing from a few seeds; the next ones then reach them.
     let mut ran = 0;
     while ran == 0 || ran < count * ROUNDS_MAX {
-        run_all(first + ran..first + ran + count, mutant, judge);
+        run_all(first + ran..first + ran + count, mutant, check);
         ran += count;
         let is_shown = total.lock().unwrap().0.missing().is_empty();
         if is_shown || count < SHORT || !failures.lock().unwrap().is_empty() {

@@ -105,7 +105,7 @@ impl RowVersions {
 
     /// Checks the result of a read that began when `floor` was certain. The version that it saw is certain from then
     /// on.
-    pub(crate) fn judge(&mut self, floor: i64, seen: Option<i64>) -> Result<(), String> {
+    pub(crate) fn check(&mut self, floor: i64, seen: Option<i64>) -> Result<(), String> {
         let may_hide = |number: &i64| self.0.get(number).is_none_or(Version::may_hide);
         match seen {
             Some(number) => {
@@ -280,7 +280,7 @@ pub(crate) struct Truncated {
 
 impl Truncated {
     /// Checks the result of a complete read that began at this time.
-    pub(crate) fn judge(&self, began: u64, seen: &BTreeSet<i64>) -> Result<(), String> {
+    pub(crate) fn check(&self, began: u64, seen: &BTreeSet<i64>) -> Result<(), String> {
         for key in seen {
             let Some((_, acknowledged)) = self.rows.get(key) else {
                 return Err(format!("x{key} was never asked for"));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn histories_of_registers_are_judged() {
+    fn histories_of_registers_are_checked() {
         let of = |operations: &[Operation]| {
             Register {
                 initial: None,
@@ -355,33 +355,33 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_rows_are_judged() {
+    fn versions_of_rows_are_checked() {
         let mut row = RowVersions::default();
         row.begin(1, false);
         row.begin(2, false);
         row.begin(3, true);
         row.set(1, State::Done);
-        assert!(row.judge(row.floor(), Some(2)).is_ok());
-        assert!(row.judge(row.floor(), Some(1)).is_err());
-        assert!(row.judge(row.floor(), None).is_ok());
+        assert!(row.check(row.floor(), Some(2)).is_ok());
+        assert!(row.check(row.floor(), Some(1)).is_err());
+        assert!(row.check(row.floor(), None).is_ok());
         row.set(3, State::Never);
-        assert!(row.judge(row.floor(), None).is_err());
-        assert!(row.judge(row.floor(), Some(4)).is_err());
+        assert!(row.check(row.floor(), None).is_err());
+        assert!(row.check(row.floor(), Some(4)).is_err());
     }
 
     #[test]
-    fn versions_that_expire_or_come_late_are_judged() {
+    fn versions_that_expire_or_come_late_are_checked() {
         let mut row = RowVersions::default();
         row.begin(1, false);
         row.begin_expiring(2);
         row.set(2, State::Done);
-        assert!(row.judge(2, None).is_ok() && row.judge(2, Some(2)).is_ok());
-        assert!(row.judge(2, Some(1)).is_err());
+        assert!(row.check(2, None).is_ok() && row.check(2, Some(2)).is_ok());
+        assert!(row.check(2, Some(1)).is_err());
         row.may_come_late();
-        assert!(row.judge(2, Some(1)).is_ok());
+        assert!(row.check(2, Some(1)).is_ok());
         row.begin(3, false);
         row.set(3, State::Done);
-        assert!(row.judge(3, Some(1)).is_err() && row.judge(3, None).is_err());
+        assert!(row.check(3, Some(1)).is_err() && row.check(3, None).is_err());
     }
 
     #[test]
@@ -393,11 +393,11 @@ mod tests {
         let mut both = row.clone();
         row.rest(None);
         assert_eq!(row.floor(), 3);
-        assert!(row.judge(3, Some(1)).is_err());
+        assert!(row.check(3, Some(1)).is_err());
         // It has expired, and is seen again when the clock is set back.
         both.begin_expiring(2);
         both.rest(None);
         assert_eq!(both.floor(), 1);
-        assert!(both.judge(1, None).is_ok() && both.judge(1, Some(2)).is_ok());
+        assert!(both.check(1, None).is_ok() && both.check(1, Some(2)).is_ok());
     }
 }

@@ -227,7 +227,7 @@ impl World {
         self.failure.borrow().clone()
     }
 
-    pub(crate) fn judge(&self, about: &str, outcome: Result<(), String>) {
+    pub(crate) fn check(&self, about: &str, outcome: Result<(), String>) {
         if let Err(what) = outcome {
             self.fail(about, what);
         }
@@ -816,7 +816,7 @@ fn disturb(world: &World, database: &Database) {
         set.map_err(|error| error.to_string())
     });
     world.log.borrow_mut().note(format!("disturbed by {text:?}"));
-    world.judge("faults", set);
+    world.check("faults", set);
 }
 
 async fn turn(world: &Rc<World>, runner: &mut Runner) -> Turn {

@@ -118,8 +118,8 @@ async fn page(world: &Rc<World>, server: &Server, place: usize) {
         }
         scan.seen.push(here);
         let floor = floors.get(&(k, c)).copied().unwrap_or_default();
-        let checked = world.rows.borrow_mut().entry((k, c)).or_default().judge(floor, Some(v));
-        world.judge("t", checked.map_err(|what| format!("row ({k}, {c}) in pages: {what}")));
+        let checked = world.rows.borrow_mut().entry((k, c)).or_default().check(floor, Some(v));
+        world.check("t", checked.map_err(|what| format!("row ({k}, {c}) in pages: {what}")));
     }
     scan.state = state;
     if scan.state.is_some() {
@@ -129,8 +129,8 @@ async fn page(world: &Rc<World>, server: &Server, place: usize) {
     let seen: BTreeSet<(i32, i32)> = scan.seen.iter().map(|(_, k, c)| (*k, *c)).collect();
     for (row, floor) in &scan.floors {
         if (scan.covers)(row.0) && !seen.contains(row) {
-            let checked = world.rows.borrow_mut().entry(*row).or_default().judge(*floor, None);
-            world.judge(
+            let checked = world.rows.borrow_mut().entry(*row).or_default().check(*floor, None);
+            world.check(
                 "t",
                 checked.map_err(|what| format!("row {row:?} is not in the pages of a scan: {what}")),
             );

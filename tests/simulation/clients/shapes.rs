@@ -319,8 +319,8 @@ fn check_read(world: &World, floors: &BTreeMap<Cell, i64>, lines: &[Line], cover
     for cell in known {
         let floor = floors.get(&cell).copied().unwrap_or_default();
         if let Some(versions) = shapes.get_mut(&cell) {
-            let checked = versions.judge(floor, seen.get(&cell).copied());
-            world.judge("z", checked.map_err(|what| format!("{cell:?}: {what}")));
+            let checked = versions.check(floor, seen.get(&cell).copied());
+            world.check("z", checked.map_err(|what| format!("{cell:?}: {what}")));
         }
     }
     seen

@@ -300,13 +300,13 @@ fn check_wide_read(
         let floor = floors.get(&cell).copied().unwrap_or_default();
         let mut wide = world.wide.borrow_mut();
         let versions = wide.entry(cell).or_default();
-        let checked = versions.judge(floor, seen.get(&cell).copied());
+        let checked = versions.check(floor, seen.get(&cell).copied());
         if !seen.contains_key(&cell) && versions.is_expiring(floor) {
             world.mark(Mark::Expired);
         }
         drop(wide);
         let name = COLUMNS[column];
-        world.judge("y", checked.map_err(|what| format!("{name} of ({k}, {c}): {what}")));
+        world.check("y", checked.map_err(|what| format!("{name} of ({k}, {c}): {what}")));
     }
     seen
 }

@@ -385,7 +385,7 @@ mod tests {
         }
 
         #[test]
-        fn any_path_is_judged(path in "\\PC{0,40}|[a-z(),='%/]{0,40}") {
+        fn any_path_is_checked(path in "\\PC{0,40}|[a-z(),='%/]{0,40}") {
             let _ = Resource::parse(&path);
             let _ = Parameters::parse(&path);
         }

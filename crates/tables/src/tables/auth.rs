@@ -553,7 +553,7 @@ mod tests {
         Account::new("devstoreaccount1".to_owned(), &[KEY.to_owned()]).unwrap()
     }
 
-    /// A request that is judged: changed by a test, judged by the whole of the module.
+    /// A request that is checked: changed by a test, checked by the whole of the module.
     struct Case {
         method: Method,
         address: String,
@@ -584,7 +584,7 @@ mod tests {
             self
         }
 
-        fn judge(&self) -> Result<Access, Fault> {
+        fn check(&self) -> Result<Access, Fault> {
             let (path, query) = self.address.split_once('?').unwrap_or((&self.address, ""));
             let parameters = Parameters::parse(query).unwrap();
             let headers = self.headers.iter().map(|(name, value)| {
@@ -615,31 +615,31 @@ mod tests {
             case.with("content-type", "application/json")
                 .with("authorization", signature)
         };
-        assert_eq!(tables().judge(), Ok(Access::Owner));
+        assert_eq!(tables().check(), Ok(Access::Owner));
         let entity = "/devstoreaccount1/smoke(PartitionKey='p',RowKey='r%27%271')";
         let lite = Case::new(entity).with("date", DATE);
         let lite = lite.with(
             "authorization",
             "SharedKeyLite devstoreaccount1:sIlAOnJV/OP6GeHyjw3hjOf2UTh5GKdZPmg+Xd7aZs8=",
         );
-        assert_eq!(lite.judge(), Ok(Access::Owner));
+        assert_eq!(lite.check(), Ok(Access::Owner));
         // Host style: the account is not in the path.
         let of_host = Case::new("/?restype=service&comp=properties").with("x-ms-date", DATE);
         let of_host = of_host.with(
             "authorization",
             "SharedKeyLite devstoreaccount1:zz78wWVXRRGb4jqJQ0TSQqYyYZJ5RK8LQAwMmRWrBMQ=",
         );
-        assert_eq!(of_host.judge(), Ok(Access::Owner));
+        assert_eq!(of_host.check(), Ok(Access::Owner));
         let failed = Err(Fault::AuthenticationFailed);
         let mut other = tables();
         other.method = Method::PUT;
-        assert_eq!(other.judge(), failed);
+        assert_eq!(other.check(), failed);
         assert_eq!(
             Case {
                 address: "/devstoreaccount1/Tables()".to_owned(),
                 ..tables()
             }
-            .judge(),
+            .check(),
             failed
         );
         for (now_seconds, expected) in [
@@ -653,7 +653,7 @@ mod tests {
                     now_seconds,
                     ..tables()
                 }
-                .judge(),
+                .check(),
                 expected
             );
         }
@@ -671,11 +671,11 @@ mod tests {
             let case = Case::new("/devstoreaccount1/Tables")
                 .with("x-ms-date", DATE)
                 .with("authorization", header);
-            assert_eq!(case.judge(), Err(expected), "{header}");
+            assert_eq!(case.check(), Err(expected), "{header}");
         }
-        assert_eq!(Case::new("/a/b").judge(), Err(Fault::InvalidAuthenticationInfo));
+        assert_eq!(Case::new("/a/b").check(), Err(Fault::InvalidAuthenticationInfo));
         let dateless = Case::new("/a/b").with("authorization", "SharedKeyLite devstoreaccount1:bm9uZQ==");
-        assert_eq!(dateless.judge(), failed);
+        assert_eq!(dateless.check(), failed);
     }
 
     #[test]
@@ -691,7 +691,7 @@ mod tests {
                 account: second,
                 ..case
             }
-            .judge(),
+            .check(),
             Ok(Access::Owner)
         );
         assert!(Account::new("a".to_owned(), &["?".to_owned()]).is_none());
@@ -732,7 +732,7 @@ mod tests {
     fn account_signatures_are_those_of_the_reference() {
         let fixed = "sv=2019-02-02&ss=t&srt=sco&sp=rl&se=2020-07-25T00:00:00Z&spr=https,http&sig=TKryNRfU3B8GfPRQXwbbKvr7wi5OZDRHGunMHaY5Ilk%3D";
         let access = Case::new(&format!("/devstoreaccount1/smoke()?{fixed}"))
-            .judge()
+            .check()
             .unwrap();
         let sas = Access::AccountSas {
             permissions: "rl".to_owned(),
@@ -741,7 +741,7 @@ mod tests {
         assert_eq!(access, sas);
         let scoped = "sv=2020-12-06&ss=t&srt=sco&sp=rl&se=2020-07-25T00:00:00Z&spr=https,http&sig=haUdz/nOjV/3XRYG9D3gWO57ALw71LhlP25rBEJXxRE=";
         assert_eq!(
-            Case::new(&format!("/devstoreaccount1/smoke()?{scoped}")).judge(),
+            Case::new(&format!("/devstoreaccount1/smoke()?{scoped}")).check(),
             Ok(sas)
         );
         let address = [127, 0, 0, 1].into();
@@ -764,23 +764,23 @@ mod tests {
             ),
             (vec![("sip", "x")], Some(Fault::AuthenticationFailed)),
         ] {
-            assert_eq!(account_sas(&changes).judge().err(), expected, "{changes:?}");
+            assert_eq!(account_sas(&changes).check().err(), expected, "{changes:?}");
         }
         let mut tls = account_sas(&[("spr", "https")]);
         tls.is_tls = true;
-        assert!(tls.judge().is_ok());
+        assert!(tls.check().is_ok());
         let mut forged = account_sas(&[]);
         forged.address = forged.address.replace("sp=rl", "sp=rwl");
-        assert_eq!(forged.judge(), Err(Fault::AuthenticationFailed));
+        assert_eq!(forged.check(), Err(Fault::AuthenticationFailed));
         let both = account_sas(&[]).with("authorization", "SharedKeyLite devstoreaccount1:x");
-        assert_eq!(both.judge(), Err(Fault::AuthenticationFailed));
+        assert_eq!(both.check(), Err(Fault::AuthenticationFailed));
     }
 
     #[test]
     fn table_signatures_are_those_of_the_reference() {
         let of = |query: &str| Case::new(&format!("/devstoreaccount1/smoke()?{query}"));
         let fixed = "sv=2019-02-02&tn=Smoke&sp=raud&st=2020-07-24T00:00Z&se=2020-07-25T00:00:00Z&spk=a&epk=c&erk=x&sig=MxCOQFIpofS%2BYRG5LXgz%2BzqH9q/tuMLpQz/QYmtff9M=";
-        let Ok(Access::TableSas(sas)) = of(fixed).judge() else {
+        let Ok(Access::TableSas(sas)) = of(fixed).check() else {
             panic!()
         };
         assert_eq!((sas.table.as_str(), sas.permissions.as_str()), ("smoke", "raud"));
@@ -800,15 +800,15 @@ mod tests {
         }
         let old =
             "sv=2013-08-15&tn=smoke&sp=r&se=2020-07-25T00:00:00Z&sig=WN59mnBiZzPT9QhRt/sf1uxuOx9zWyAOMoybOBKemqA=";
-        assert!(of(old).judge().is_ok());
+        assert!(of(old).check().is_ok());
     }
 
     #[test]
     fn stored_policy_completes_a_signature_and_revokes_it() {
         let query = "sv=2019-02-02&tn=smoke&si=policy&sig=8lOTYwYJ8AqgGvWAdmxt8X08417upRHS2WoB5lk7wQU=";
-        let judged = |policy: Option<Policy>| {
+        let checked = |policy: Option<Policy>| {
             let case = Case::new(&format!("/devstoreaccount1/smoke()?{query}"));
-            Case { policy, ..case }.judge()
+            Case { policy, ..case }.check()
         };
         let policy = |expiry: Option<&str>, permission: Option<&str>| {
             Some(Policy {
@@ -818,15 +818,15 @@ mod tests {
                 permission: permission.map(str::to_owned),
             })
         };
-        let Ok(Access::TableSas(sas)) = judged(policy(Some("2020-07-25"), Some("rd"))) else {
+        let Ok(Access::TableSas(sas)) = checked(policy(Some("2020-07-25"), Some("rd"))) else {
             panic!()
         };
         assert_eq!(sas.permissions, "rd");
         let failed = Err(Fault::AuthenticationFailed);
-        assert_eq!(judged(None), failed);
-        assert_eq!(judged(policy(None, Some("r"))), failed);
-        assert_eq!(judged(policy(Some("2020-07-25"), None)), failed);
-        assert_eq!(judged(policy(Some("2020-07-24"), Some("r"))), failed);
+        assert_eq!(checked(None), failed);
+        assert_eq!(checked(policy(None, Some("r"))), failed);
+        assert_eq!(checked(policy(Some("2020-07-25"), None)), failed);
+        assert_eq!(checked(policy(Some("2020-07-24"), Some("r"))), failed);
     }
 
     #[test]

@@ -414,7 +414,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_judged_as_a_moment(text in "\\PC{0,30}|[0-9T:.Z+-]{0,30}") {
+        fn any_text_is_checked_as_a_moment(text in "\\PC{0,30}|[0-9T:.Z+-]{0,30}") {
             let _ = Ticks::parse(&text);
         }
     }

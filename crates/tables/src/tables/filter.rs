@@ -681,7 +681,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(10_000))]
 
         #[test]
-        fn filter_is_read_back_and_judged_as_naively(filter in tree(), entity in entities()) {
+        fn filter_is_read_back_and_checked_as_naively(filter in tree(), entity in entities()) {
             let text = text_of(&filter);
             let read = Filter::parse(&text);
             prop_assert_eq!(read.as_ref(), Ok(&filter), "{}", text);
@@ -689,7 +689,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_judged_as_a_filter(text in "\\PC{0,40}|[a-z0-9 ()'.-]{0,40}") {
+        fn any_text_is_checked_as_a_filter(text in "\\PC{0,40}|[a-z0-9 ()'.-]{0,40}") {
             let _ = Filter::parse(&text);
         }
     }

@@ -610,7 +610,7 @@ mod tests {
         }
 
         #[test]
-        fn any_body_is_judged(body in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn any_body_is_checked(body in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = entity(&body);
         }
     }

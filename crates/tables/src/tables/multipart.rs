@@ -366,7 +366,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_batch_is_judged(body in "\\PC{0,60}|[a-zHTP/1.:\r\n_-]{0,80}") {
+        fn any_batch_is_checked(body in "\\PC{0,60}|[a-zHTP/1.:\r\n_-]{0,80}") {
             let _ = Batch::parse("multipart/mixed; boundary=a", body.as_bytes());
         }
     }

@@ -53,7 +53,7 @@ mod tests {
         }
 
         #[test]
-        fn any_token_is_judged(token in "\\PC{0,20}|1![0-9]!\\PC{0,9}") {
+        fn any_token_is_checked(token in "\\PC{0,20}|1![0-9]!\\PC{0,9}") {
             let _ = text(&token);
         }
     }

@@ -635,7 +635,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_document_is_judged(document in "\\PC{0,60}|[<>/a& ;!-]{0,60}") {
+        fn any_document_is_checked(document in "\\PC{0,60}|[<>/a& ;!-]{0,60}") {
             let _ = policies(document.as_bytes());
             let _ = Properties::default().changed_by(document.as_bytes());
         }

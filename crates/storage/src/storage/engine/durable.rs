@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_before_the_known_ones_are_not_judged_and_the_list_is_bounded() {
+    fn groups_before_the_known_ones_are_not_checked_and_the_list_is_bounded() {
         let durable = Durable::default();
         durable.raise(end(1000));
         durable.found(&History {

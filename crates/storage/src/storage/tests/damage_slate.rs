@@ -208,7 +208,7 @@ async fn a_record_that_cannot_be_read_is_refused() {
 
 /// A side store is checked together with the main one: a refusal leaves both unchanged. A removed one is not missed.
 #[tokio::test(flavor = "multi_thread")]
-async fn stores_beside_are_judged_before_the_main_one_is_opened() {
+async fn stores_beside_are_checked_before_the_main_one_is_opened() {
     let place = Place::new("slate+file");
     let main = place.open().await;
     fill(&main, 0..20).await;

@@ -273,7 +273,7 @@ async fn full_disk(mut place: Place) {
     }));
     let store = place.open().await;
     fill(&store, 0..10).await;
-    let judged = store.opening();
+    let checked = store.opening();
     full.store(true, Ordering::SeqCst);
     for _ in 0..3 {
         let mut batch = Batch::new();
@@ -292,14 +292,14 @@ async fn full_disk(mut place: Place) {
     // A batch derived before the reopening may be wrong afterwards: it is refused, and accepted when derived again.
     for expected in [Err(()), Ok(())] {
         let mut batch = Batch::new();
-        batch.put(Space::Catalog, b"judged".to_vec(), "1");
-        batch.only_in(if expected.is_err() { judged } else { store.opening() });
+        batch.put(Space::Catalog, b"checked".to_vec(), "1");
+        batch.only_in(if expected.is_err() { checked } else { store.opening() });
         match store.commit(batch).await {
             Ok(_) => assert_eq!(expected, Ok(())),
             Err(Error::OpenedAgain) => assert_eq!(expected, Err(())),
             Err(error) => panic!("{error}"),
         }
-        let there = get(&store, Space::Catalog, "judged").await.is_some();
+        let there = get(&store, Space::Catalog, "checked").await.is_some();
         assert_eq!(there, expected.is_ok());
     }
     fill(&store, 10..20).await;

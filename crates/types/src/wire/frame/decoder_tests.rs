@@ -88,7 +88,7 @@ fn golden_segments() {
 }
 
 #[test]
-fn versions_are_judged_by_the_first_byte() {
+fn versions_are_checked_by_the_first_byte() {
     for byte in [0, 1, 2, 6, 0x41, 0x42, 0x84, b'G'] {
         assert_eq!(fed(&[byte]).next_inbound(), Err(Fatal::Version(byte)));
     }
@@ -101,7 +101,7 @@ fn versions_are_judged_by_the_first_byte() {
 }
 
 #[test]
-fn lengths_are_judged_before_the_body_comes() {
+fn lengths_are_checked_before_the_body_comes() {
     let fatal = |bytes: [u8; 9]| fed(&bytes).next_inbound();
     assert!(matches!(
         fatal([4, 0, 0, 3, 7, 0xFF, 0xFF, 0xFF, 0xFF]),

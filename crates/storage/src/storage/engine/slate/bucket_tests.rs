@@ -273,7 +273,7 @@ with_either_log! {
     a_write_after_a_failed_put_is_durable_before_it_is_answered,
     an_opening_reads_two_hundred_objects_of_the_log_at_most,
     a_server_whose_clock_is_behind_dates_above_the_one_that_it_takes_over_from,
-    a_group_is_judged_by_those_in_flight_before_it,
+    a_group_is_checked_by_those_in_flight_before_it,
     commits_go_on_beside_the_deletion_of_a_range,
     an_opening_finishes_the_deletion_of_a_range,
     a_step_of_a_deletion_is_small_however_long_its_keys_are,
@@ -549,7 +549,7 @@ async fn a_server_whose_clock_is_behind_dates_above_the_one_that_it_takes_over_f
     }
 }
 
-async fn a_group_is_judged_by_those_in_flight_before_it(logs: Logs) {
+async fn a_group_is_checked_by_those_in_flight_before_it(logs: Logs) {
     use crate::storage::row::{Cell, CellState, ColumnId, Row};
 
     let network = Network::to(&Arc::new(InMemory::new()), logs);
