@@ -192,7 +192,7 @@ fn of_engine(engine: &str, cycles: u32, seed: u64) -> Outcome<bool> {
         };
         control.read_to_the_end(&mut connection)?;
         let stored = stored(&mut connection)?;
-        judge(&mut histories, &stored, &mut differences);
+        check_histories(&mut histories, &stored, &mut differences);
         compare(&readers, &fresh, &stored, &mut differences);
         log.follow(&launch, &stored, &histories, &mut differences)?;
         view_rows += views::compare(&mut connection, &stored, &mut differences)?;
@@ -252,7 +252,7 @@ fn stored(connection: &mut Connection) -> Outcome<BTreeMap<Key, i64>> {
 }
 
 /// Compares the rows with what their writers were told, and resolves what was in doubt.
-fn judge(histories: &mut [History], stored: &BTreeMap<Key, i64>, differences: &mut Vec<String>) {
+fn check_histories(histories: &mut [History], stored: &BTreeMap<Key, i64>, differences: &mut Vec<String>) {
     for history in histories {
         let doubts = std::mem::take(&mut history.doubts);
         for (key, doubts) in &doubts {

@@ -117,7 +117,7 @@ impl<'a> Tally<'a> {
         found.is_some()
     }
 
-    fn judge(&mut self, statement: &str, expected: &Value, told: &Value) {
+    fn compare(&mut self, statement: &str, expected: &Value, told: &Value) {
         if self.out_of_scope(statement).is_some() {
             self.out += 1;
         } else if expected == told || (text_of(expected, "error") == "ServerError" && told.get("code").is_some()) {
@@ -140,10 +140,10 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// As [`Tally::judge`]; what broke instead of an answer is a difference too.
-    fn judge_outcome(&mut self, statement: &str, expected: &Value, told: Outcome<Value>) {
+    /// As [`Tally::compare`]; what broke instead of an answer is a difference too.
+    fn compare_outcome(&mut self, statement: &str, expected: &Value, told: Outcome<Value>) {
         let told = told.unwrap_or_else(|error| json!({"broken": error.to_string()}));
-        self.judge(statement, expected, &told);
+        self.compare(statement, expected, &told);
     }
 }
 
@@ -208,7 +208,7 @@ fn set_up<'a>(options: &Options, scope: &'a Scope) -> Outcome<Tally<'a>> {
         let statement = statement.as_str().unwrap_or_default();
         let told = connection.query(statement, &Params::default())?;
         let told = told.get("code").map_or(json!({}), |_| told.clone());
-        tally.judge(statement, &json!({}), &told);
+        tally.compare(statement, &json!({}), &told);
     }
     Ok(tally)
 }
@@ -287,7 +287,7 @@ fn results(options: &Options, tally: &mut Tally<'_>) -> Outcome<()> {
         if told.is_err() {
             connection = connect(options)?;
         }
-        tally.judge_outcome(statement, &answer_only(&entry), told.map(|t| answer_only(&t)));
+        tally.compare_outcome(statement, &answer_only(&entry), told.map(|t| answer_only(&t)));
     }
     Ok(())
 }
@@ -303,7 +303,7 @@ fn prepared(options: &Options, tally: &mut Tally<'_>) -> Outcome<()> {
         if told.is_err() {
             connection = connect(options)?;
         }
-        tally.judge_outcome(statement, &answer_only(&entry), told.map(|t| answer_only(&t)));
+        tally.compare_outcome(statement, &answer_only(&entry), told.map(|t| answer_only(&t)));
     }
     Ok(())
 }
@@ -353,7 +353,7 @@ fn errors(options: &Options, tally: &mut Tally<'_>) -> Outcome<()> {
         if expected.get("code").is_some() && tally.out_of_scope(statement).is_none() {
             codes += usize::from(told.as_ref().is_ok_and(|t| t.get("code") == expected.get("code")));
         }
-        tally.judge_outcome(statement, &expected, told);
+        tally.compare_outcome(statement, &expected, told);
     }
     tally
         .details

@@ -192,16 +192,15 @@ fn resume(stopped: Stopped, number: i32, totals: &mut Totals) -> Outcome<()> {
     let is_early = connection.has_received()?;
     tools::run("kill", ["-CONT".to_owned(), server.pid().to_string()])?;
     let resumed = clock::now();
-    let mut check = |answer: Outcome<Value>, asked: Instant| {
-        match answer.ok().as_ref().map(number_of) {
+    let mut check = |answer: Outcome<Value>, asked: Instant| match answer.ok().as_ref().map(number_of) {
         Some(Some(found)) if found < number => totals.wrong.push(format!(
-            "a resumed server, asked {:.1} ms before now and resumed {:.1} ms before, read {found} after {number} was acknowledged by another",
+            "a resumed server, asked {:.1} ms before now and resumed {:.1} ms before, read {found} after {number} was \
+             acknowledged by another",
             clock::millis_since(asked),
             clock::millis_since(resumed)
         )),
         Some(Some(_)) => totals.answered += 1,
         _ => totals.refused += 1,
-    }
     };
     let first = connection
         .receive()

@@ -2,7 +2,7 @@
 //! server, and the answers compared.
 //!
 //! Life of a round: `schema` makes a table, `round` some hundred statements about it, `pair` asks both servers in
-//! a keyspace of the round's own, `judge` compares. A difference that no rule explains is made small by `shrink`,
+//! a keyspace of the round's own, `compare` compares. A difference that no rule explains is made small by `shrink`,
 //! printed, and written as a script of the oracle with Cassandra's answers. After a write that differs the round ends,
 //! since what follows may only follow from it.
 //!
@@ -18,9 +18,9 @@
 mod change;
 mod clauses;
 mod columns;
+mod compare;
 mod constants;
 mod functions;
-mod judge;
 mod pair;
 mod question;
 mod read;
@@ -41,7 +41,7 @@ mod write;
 use crate::oracle::{replay, report, script};
 use crate::{Error, Outcome, cassandra, clock};
 use clap::Args;
-use judge::Verdict;
+use compare::Verdict;
 use pair::Pair;
 use question::{Kind, Question};
 use round::Rounds;
@@ -73,7 +73,7 @@ const DIFFERENCES_MAX: usize = 4000;
 /// What to run.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// Server to judge, HOST:PORT.
+    /// Server to compare, HOST:PORT.
     #[arg(long)]
     pub target: String,
     /// Cassandra, HOST:PORT; without it one is started.
@@ -343,21 +343,21 @@ fn ask(
     number: u64,
 ) -> Outcome<Option<bool>> {
     let (theirs, ours) = pair.ask(&question)?;
-    let facts = judge::Facts::of(asked.iter(), &question);
-    let is_taken = judge::code_of(&theirs).is_none();
-    let case = judge::Case {
+    let facts = compare::Facts::of(asked.iter(), &question);
+    let is_taken = compare::code_of(&theirs).is_none();
+    let case = compare::Case {
         question: &question,
         facts: &facts,
         theirs: &theirs,
         ours: &ours,
     };
-    let mut verdict = judge::judge(&case);
+    let mut verdict = compare::compare(&case);
     if verdict == Verdict::Different
         && let Some(rule) = known_by_second_question(shared, pair, asked, &case, number)?
     {
-        verdict = Verdict::Known(judge::RULES.len() + rule);
+        verdict = Verdict::Known(compare::RULES.len() + rule);
     }
-    let parts_ways = judge::parts_ways(&question, &theirs, &ours);
+    let parts_ways = compare::parts_ways(&question, &theirs, &ours);
     if shared.options.verbose {
         let shown = theirs.to_string().chars().take(300).collect::<String>();
         println!("{number}: {}\n    {verdict:?} {shown}", question.script().trim_end());
@@ -367,14 +367,16 @@ fn ask(
     {
         let mut tally = shared.tally();
         tally.compared += 1;
-        tally.refused += u64::from(judge::code_of(&theirs).is_some() && judge::code_of(&ours).is_some());
+        tally.refused += u64::from(compare::code_of(&theirs).is_some() && compare::code_of(&ours).is_some());
         let rows = theirs.get("rows").and_then(Value::as_array).map_or(0, Vec::len);
         tally.rows += u64::try_from(rows).unwrap_or(0);
         match verdict {
             Verdict::Same => return Ok(Some(is_taken)),
             Verdict::Known(rule) => {
                 *tally.known.entry(rule).or_default() += 1;
-                let look = asked.last().map(|question| judge::signature(question, &theirs, &ours));
+                let look = asked
+                    .last()
+                    .map(|question| compare::signature(question, &theirs, &ours));
                 *tally.looks.entry((rule, look.unwrap_or_default())).or_default() += 1;
                 return Ok((!parts_ways).then_some(is_taken));
             }
@@ -400,7 +402,7 @@ fn ask(
             // What follows may only follow from it.
             return Ok(None);
         }
-        let signature = judge::signature(question, &theirs, &ours);
+        let signature = compare::signature(question, &theirs, &ours);
         tally.different += 1;
         let count = tally.alike.entry(signature.clone()).or_default();
         *count += 1;
@@ -432,7 +434,7 @@ fn known_by_second_question(
     shared: &Shared<'_>,
     pair: &mut Pair,
     asked: &[Question],
-    case: &judge::Case<'_>,
+    case: &compare::Case<'_>,
     number: u64,
 ) -> Outcome<Option<usize>> {
     let mut elsewhere = Pair::new(shared.cassandra, &shared.options.target);
@@ -442,7 +444,7 @@ fn known_by_second_question(
         keyspace: &format!("gen_{}_{number}_w", shared.options.seed),
         before: asked,
     };
-    Ok(unless_unbuilt(second::judge(&mut room, case))?.flatten())
+    Ok(unless_unbuilt(second::explaining(&mut room, case))?.flatten())
 }
 
 /// `None` where Cassandra did not build a view. A difference that is asked again must not be lost to that.
@@ -453,14 +455,14 @@ fn unless_unbuilt<T>(outcome: Outcome<T>) -> Outcome<Option<T>> {
     }
 }
 
-/// The reason of a rule: [`judge::RULES`] first, then [`second::RULES`].
+/// The reason of a rule: [`compare::RULES`] first, then [`second::RULES`].
 fn reason_of(rule: usize) -> &'static str {
     let second = || {
         second::RULES
-            .get(rule.checked_sub(judge::RULES.len())?)
+            .get(rule.checked_sub(compare::RULES.len())?)
             .map(|rule| rule.reason)
     };
-    let first = judge::RULES.get(rule).map(|rule| rule.reason);
+    let first = compare::RULES.get(rule).map(|rule| rule.reason);
     first.or_else(second).unwrap_or("?")
 }
 

@@ -2,7 +2,7 @@
 //! we did to the same asked in another way, or of a table without the index.
 
 use super::clauses::{Clause, Clauses, Selection};
-use super::judge::{Case, class, code_of, message_of, row_count, rows_of, sorted_rows};
+use super::compare::{Case, class, code_of, message_of, row_count, rows_of, sorted_rows};
 use super::pair::Pair;
 use super::question::{Kind, Question};
 use crate::Outcome;
@@ -337,7 +337,7 @@ pub(super) const RULES: &[Rule] = &[
 ///
 /// # Errors
 /// When a server is gone.
-pub(super) fn judge(room: &mut Room<'_>, case: &Case<'_>) -> Outcome<Option<usize>> {
+pub(super) fn explaining(room: &mut Room<'_>, case: &Case<'_>) -> Outcome<Option<usize>> {
     for (number, rule) in RULES.iter().enumerate() {
         if (rule.holds)(case) && (rule.agrees)(room, case)? {
             return Ok(Some(number));

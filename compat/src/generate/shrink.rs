@@ -5,7 +5,7 @@
 
 use super::pair::Pair;
 use super::question::{Kind, Question, Way};
-use super::{judge, words};
+use super::{compare, words};
 use crate::{Outcome, clock};
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ impl Lab<'_> {
             }
         }
         let Some((theirs, ours)) = last else { return Ok(false) };
-        let same = theirs != ours && judge::class(&theirs, &ours) == self.class;
+        let same = theirs != ours && compare::class(&theirs, &ours) == self.class;
         if same {
             self.found = Finding {
                 questions,
@@ -143,7 +143,7 @@ pub(super) fn shrink(
     let mut lab = Lab {
         pair,
         keyspace,
-        class: judge::class(&theirs, &ours),
+        class: compare::class(&theirs, &ours),
         end: clock::now() + budget,
         found: Finding {
             questions: questions.to_vec(),

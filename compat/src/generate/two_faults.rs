@@ -6,7 +6,7 @@
 //!
 //! A pair counts when Cassandra refuses each fault alone. Refusals that are Cassandra's own bugs (0x0000) do not count.
 
-use super::judge::{code_of, message_of};
+use super::compare::{code_of, message_of};
 use super::pair::Pair;
 use super::question::{Kind, Question};
 use crate::Outcome;

@@ -63,13 +63,13 @@ fn field(row: &Map<String, Value>, name: &str) -> String {
     }
 }
 
-/// Judges lists by their first fields: what is missing, what differs, what is too much.
-fn judge_lists(tally: &mut Tally<'_>, key_fields: usize, expected: &[Vec<String>], told: &[Vec<String>]) {
+/// Compares lists by their first fields: what is missing, what differs, what is too much.
+fn compare_lists(tally: &mut Tally<'_>, key_fields: usize, expected: &[Vec<String>], told: &[Vec<String>]) {
     let key = |row: &[String]| row.iter().take(key_fields).cloned().collect::<Vec<_>>().join(".");
     for row in expected {
         let name = key(row);
         let found = told.iter().find(|t| key(t) == name);
-        tally.judge(
+        tally.compare(
             &name,
             &json!({"fields": row}),
             &found.map_or(json!({"missing": true}), |t| json!({"fields": t})),
@@ -78,7 +78,7 @@ fn judge_lists(tally: &mut Tally<'_>, key_fields: usize, expected: &[Vec<String>
     for row in told {
         let name = key(row);
         if !expected.iter().any(|e| key(e) == name) {
-            tally.judge(&name, &json!({}), &json!({"too much": row}));
+            tally.compare(&name, &json!({}), &json!({"too much": row}));
         }
     }
 }
@@ -108,7 +108,7 @@ pub(super) fn schema(options: &Options, tally: &mut Tally<'_>) -> Outcome<()> {
             }
         }
     }
-    judge_lists(tally, 3, &csv(options, "schema.csv")?, &told);
+    compare_lists(tally, 3, &csv(options, "schema.csv")?, &told);
     Ok(())
 }
 
@@ -138,7 +138,7 @@ pub(super) fn keyspaces(options: &Options, tally: &mut Tally<'_>) -> Outcome<()>
             ]);
         }
     }
-    judge_lists(tally, 2, &csv(options, "keyspaces.csv")?, &told);
+    compare_lists(tally, 2, &csv(options, "keyspaces.csv")?, &told);
     Ok(())
 }
 
@@ -166,7 +166,7 @@ pub(super) fn tables(options: &Options, tally: &mut Tally<'_>) -> Outcome<()> {
             sorted_keys(&v)
         };
         let found = found.map_or(json!({"missing": true}), |t| plain(&t.clone().into()));
-        tally.judge(&format!("{keyspace}.{table}"), &plain(&entry), &found);
+        tally.compare(&format!("{keyspace}.{table}"), &plain(&entry), &found);
     }
     Ok(())
 }
@@ -226,7 +226,7 @@ pub(super) fn local(options: &Options, tally: &mut Tally<'_>) -> Outcome<()> {
             });
             json!({"kind": value.get("kind"), "columns": columns, "rows": cells.collect::<Vec<_>>()})
         };
-        tally.judge(
+        tally.compare(
             statement,
             &shown(&entry),
             &shown(&connection.query(statement, &Params::default())?),
@@ -288,7 +288,7 @@ pub(super) fn supported(options: &Options, tally: &mut Tally<'_>) -> Outcome<()>
                 map.remove("opcode");
             }
         }
-        tally.judge(&name, &expected, &told);
+        tally.compare(&name, &expected, &told);
     }
     Ok(())
 }
@@ -347,7 +347,7 @@ pub(super) fn describe(options: &Options, tally: &mut Tally<'_>) -> Outcome<()> 
             in_scope_rows(&mut told);
             super::answer_only(&told)
         });
-        tally.judge_outcome(statement, &super::answer_only(&expected), told);
+        tally.compare_outcome(statement, &super::answer_only(&expected), told);
     }
     Ok(())
 }
@@ -534,7 +534,7 @@ pub(super) fn tokens(options: &Options, tally: &mut Tally<'_>) -> Outcome<()> {
                 }
                 json!({"key": crate::raw::hex(&whole), "token": token.to_string()})
             });
-        tally.judge_outcome(
+        tally.compare_outcome(
             &format!("{types}: {literals}"),
             &json!({"key": key, "token": token}),
             told,
@@ -572,7 +572,7 @@ pub(super) fn literals(options: &Options, tally: &mut Tally<'_>) -> Outcome<()> 
             Err(error) => json!({"no table": error.to_string()}),
             Ok(_) => literal_told(&mut connection, number, cql_type, literal)?,
         };
-        tally.judge(&format!("{cql_type}: {literal}"), &expected, &told);
+        tally.compare(&format!("{cql_type}: {literal}"), &expected, &told);
     }
     drop_tables(&mut connection, "literal", number)
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// How Cassandra names the type of what functions make of a timeuuid.
 const LEGACY_TIMEUUID: &str = "custom 'org.apache.cassandra.db.marshal.LegacyTimeUUIDType'";
 
-/// A difference that has been judged.
+/// A difference that is known, and why.
 pub(super) struct Rule {
     /// Why it is one.
     pub(super) reason: &'static str,
@@ -312,7 +312,7 @@ pub(super) fn code_of(answer: &Value) -> Option<&str> {
 }
 
 /// Compares.
-pub(super) fn judge(case: &Case<'_>) -> Verdict {
+pub(super) fn compare(case: &Case<'_>) -> Verdict {
     if case.theirs == case.ours {
         return Verdict::Same;
     }
@@ -398,7 +398,7 @@ pub(super) fn signature(question: &Question, theirs: &Value, ours: &Value) -> St
 
 #[cfg(test)]
 mod tests {
-    use super::{Case, Facts, RULES, Verdict, judge};
+    use super::{Case, Facts, RULES, Verdict, compare};
     use crate::generate::question::{Kind, Question};
     use serde_json::{Value, json};
 
@@ -412,7 +412,7 @@ mod tests {
             theirs,
             ours,
         };
-        match judge(&case) {
+        match compare(&case) {
             Verdict::Known(rule) => RULES.get(rule).map(|rule| rule.reason),
             Verdict::Same | Verdict::Different => None,
         }
@@ -486,7 +486,7 @@ mod tests {
         let of = |question: &Question| {
             let facts = Facts::of([].iter(), question);
             let (theirs, ours) = (&theirs, &ours);
-            judge(&Case {
+            compare(&Case {
                 question,
                 facts: &facts,
                 theirs,
