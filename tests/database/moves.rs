@@ -29,6 +29,8 @@ struct Control {
     delay_millis: AtomicU64,
     /// Groups until the medium is dead.
     left: AtomicI64,
+    /// Groups that have begun.
+    calls: AtomicU64,
     /// How much longer each group takes in the main store, and in others.
     slow_millis: [AtomicU64; 2],
     /// Threads that committed, in the order of their first commits.
@@ -44,6 +46,7 @@ impl Control {
         Arc::new(Self {
             delay_millis: AtomicU64::new(0),
             left: AtomicI64::new(i64::MAX),
+            calls: AtomicU64::new(0),
             slow_millis: Default::default(),
             seen: Mutex::default(),
             full: Mutex::default(),
@@ -66,6 +69,7 @@ impl Control {
                 seen.push(this);
             }
         }
+        self.calls.fetch_add(1, Ordering::SeqCst);
         let is_beside = self.seen.lock().unwrap().first() != Some(&this);
         let slow = self.slow_millis[usize::from(is_beside)].load(Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(self.delay_millis.load(Ordering::SeqCst) + slow));
@@ -177,14 +181,24 @@ async fn lower(client: &Client) -> Result<(), Error> {
     client.run(text, QueryParams::default()).await.map(drop)
 }
 
+/// Commits after which a move that has begun copies rows.
+const COMMITS_TO_COPY: u64 = 4;
+
 /// Begins to lower, and carries out a statement while rows are copied; what became of the move.
 async fn lower_beside(client: &Arc<Client>, control: &Control, text: &str) -> Result<(), Error> {
     control.delay_millis.store(100, Ordering::SeqCst);
+    let begun = control.calls.load(Ordering::SeqCst);
     let lowering = tokio::spawn({
         let client = Arc::clone(client);
         async move { lower(&client).await }
     });
-    tokio::time::sleep(Duration::from_millis(350)).await;
+    // The first commits of the move record it.
+    for _ in 0..1000 {
+        if control.calls.load(Ordering::SeqCst) >= begun + COMMITS_TO_COPY {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     client.ok(text).await;
     let lowered = lowering.await.unwrap();
     control.delay_millis.store(0, Ordering::SeqCst);
@@ -287,7 +301,6 @@ async fn what_a_killed_lower_copied_is_removed_at_start() {
         lower(&client).await.unwrap_err();
         control.left.store(0, Ordering::SeqCst);
         drop(client);
-        tokio::time::sleep(Duration::from_millis(50)).await;
         // Nothing asks for it: the next start finds it by itself.
         assert_eq!(stored_at_last(path, 300).await, 300, "after {groups}");
         let client = reopen(path, &Control::new()).await;
@@ -305,8 +318,6 @@ async fn a_table_that_goes_while_it_is_moved_leaves_nothing() {
         let control = Control::new();
         let client = Arc::new(lifted(directory.path(), &control, 600).await);
         lower_beside(&client, &control, text).await.unwrap_err();
-        // As much time as what works in the background needs.
-        tokio::time::sleep(Duration::from_millis(500)).await;
         client.database.close().await.unwrap();
         drop(client);
         assert_eq!(stored_at_last(directory.path(), 0).await, 0, "{text}");

@@ -291,7 +291,9 @@ async fn draining_answers_what_is_in_work() {
         let mut busy = Client::ready(address, version).await;
         let mut idle = Client::ready(address, version).await;
         busy.query(1, "slow").await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        // Requests are read in their order: the first is in work once the second is answered.
+        busy.query(2, "void").await;
+        assert_eq!(busy.frame().await.unwrap().stream, 2);
         let drained = tokio::spawn(server.drain());
         assert_eq!(busy.frame().await.unwrap().opcode, 8);
         assert!(busy.closed().await);
@@ -306,7 +308,8 @@ async fn draining_answers_what_is_in_work() {
     .await;
     let mut stuck = Client::ready(server.addresses()[0], Version::V4).await;
     stuck.query(1, "never").await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    stuck.query(2, "void").await;
+    assert_eq!(stuck.frame().await.unwrap().stream, 2);
     timeout(Duration::from_secs(2), server.drain()).await.unwrap();
     assert!(stuck.closed().await);
 }

@@ -503,7 +503,7 @@ mod tests {
         assert!(share.try_reserve(1024 * KIB).is_some());
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_connection_waits_for_its_own_client_without_end() {
         let budget = budget();
         let share = Share::new(&budget);
