@@ -96,6 +96,8 @@ pub(super) struct Following {
     /// Told when something was applied.
     steps: watch::Sender<u64>,
     is_ended: AtomicBool,
+    /// Whether the owner has said that its lease may end.
+    is_owner_in_doubt: AtomicBool,
 }
 
 impl Following {
@@ -113,6 +115,7 @@ impl Following {
             right: Edge::default(),
             steps: watch::Sender::new(0),
             is_ended: AtomicBool::new(false),
+            is_owner_in_doubt: AtomicBool::new(false),
         }
     }
 
@@ -233,6 +236,10 @@ impl Following {
         applied.number = followed.number;
         drop(applied);
         self.right.applied(sent);
+        self.is_owner_in_doubt.store(followed.is_in_doubt, Ordering::Release);
+        if followed.is_in_doubt {
+            self.link.trouble.notify_one();
+        }
         self.steps.send_modify(|steps| *steps += 1);
         Ok(())
     }
@@ -329,8 +336,11 @@ impl Following {
         turn.first(behind)
     }
 
-    /// Whether the owner answers within a short time.
+    /// Whether the owner answers within a short time, and has no doubt about its lease.
     pub(super) async fn is_answered(&self) -> bool {
+        if self.is_owner_in_doubt.load(Ordering::Acquire) {
+            return false;
+        }
         let mut steps = self.steps.subscribe();
         steps.borrow_and_update();
         let next = tokio::time::timeout(LOOK, steps.changed());

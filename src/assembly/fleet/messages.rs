@@ -198,6 +198,8 @@ pub(super) struct Followed {
     pub(super) owner: String,
     /// The owner's settings.
     pub(super) agreed: Agreed,
+    /// Whether the owner's lease was not renewed in time and may end.
+    pub(super) is_in_doubt: bool,
     /// Where another node of the name of the one that asks is up.
     pub(super) namesake: Option<String>,
 }
@@ -409,6 +411,7 @@ mod tests {
             nodes: Vec::new(),
             owner: "a".to_owned(),
             agreed: Agreed::default(),
+            is_in_doubt: true,
             namesake: Some("127.0.0.1:7000".to_owned()),
         };
         let change = |value: Option<&[u8]>| Change {

@@ -30,6 +30,10 @@ use helenus_types::wire::response::Body;
 /// How long a question of a follower that knows everything is kept.
 const HOLD: Duration = Duration::from_millis(150);
 
+/// What is left of a lease that was not renewed in time: half of it. It is renewed three times in its length, or each second where a store
+/// changes an object no faster.
+const DOUBT: Duration = Duration::from_millis(1250);
+
 /// States of the catalog that are kept to tell followers only what has changed.
 const STATES_MAX: usize = 4;
 
@@ -237,6 +241,7 @@ impl Owning {
             nodes: self.followers().list(),
             owner: self.reign.node.clone(),
             agreed: self.reign.agreed.clone(),
+            is_in_doubt: self.is_in_doubt(),
             namesake,
         };
         Ok(encode_followed(&followed, &records))
@@ -247,6 +252,12 @@ impl Owning {
             through_sleep: self.clock.through_sleep(),
             wall_millis: self.clock.wall_micros().div_euclid(1000),
         }
+    }
+
+    /// Whether the lease may end, since it was not renewed in time.
+    fn is_in_doubt(&self) -> bool {
+        let left = self.database.engine().upkeep().lease_left();
+        left.is_some_and(|left| left < DOUBT)
     }
 
     /// Notes that a follower has asked. Returns where another one of its name is up.

@@ -1,6 +1,7 @@
 //! Background jobs of the server: sizes, load, purges, health checks of stores.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::catalog::Catalog;
 use super::counts::Counts;
@@ -151,6 +152,12 @@ impl<'a> Upkeep<'a> {
     #[must_use]
     pub fn owns_data(self) -> bool {
         self.stores.main().taken_over().is_none()
+    }
+
+    /// How long this server owns its data unless it renews the lease of the bucket. `None` means that the data is in no bucket.
+    #[must_use]
+    pub fn lease_left(self) -> Option<Duration> {
+        self.stores.main().lease_left()
     }
 
     /// Writes a record in each open store, durably, and reads it back; concurrently, up to a limit. Skips a store that

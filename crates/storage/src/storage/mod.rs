@@ -67,6 +67,7 @@ mod written;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -540,6 +541,17 @@ impl Store {
             Self::Memory(_) => None,
             Self::Fjall(store) => store.lost(),
             Self::Slate(store) => store.lost(),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(_) => None,
+        }
+    }
+
+    /// How long the lease of the bucket lasts unless it is renewed. `None` means that the data is in no bucket.
+    #[must_use]
+    pub fn lease_left(&self) -> Option<Duration> {
+        match self {
+            Self::Memory(_) | Self::Fjall(_) => None,
+            Self::Slate(store) => store.lease_left(),
             #[cfg(feature = "simulation")]
             Self::Simulated(_) => None,
         }

@@ -116,6 +116,12 @@ impl Owner {
         self.state.is_owner()
     }
 
+    /// How long the lease lasts unless it is renewed.
+    pub(in crate::storage) fn lease_left(&self) -> Duration {
+        let ends = self.state.ends_micros.load(Ordering::Acquire);
+        Duration::from_micros(ends.saturating_sub(self.state.now_micros()))
+    }
+
     /// [`Owner::is_owner`] as a function of its own.
     pub(in crate::storage) fn asked(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let state = Arc::clone(&self.state);

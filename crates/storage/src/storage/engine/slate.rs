@@ -63,6 +63,7 @@ pub(super) use self::home::FORMAT;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
@@ -305,6 +306,11 @@ impl Store {
         // Checked after the snapshot was taken. Another server may have written since then, but not before this request
         // began.
         published.home.is_owner().then_some(published)
+    }
+
+    /// How long the lease of the bucket lasts unless it is renewed. `None` means that there is none.
+    pub(in crate::storage) fn lease_left(&self) -> Option<Duration> {
+        self.home().ok()?.lease_left()
     }
 
     /// Why there is no snapshot.

@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -63,6 +64,10 @@ impl Store {
     }
 
     pub(in crate::storage) fn snapshot(&self) -> Option<Arc<Published>> {
+        match self.0 {}
+    }
+
+    pub(in crate::storage) fn lease_left(&self) -> Option<Duration> {
         match self.0 {}
     }
 

@@ -272,6 +272,11 @@ impl Home {
         self.bucket.as_ref().is_none_or(|bucket| bucket.owner.is_owner())
     }
 
+    /// How long the lease of the bucket lasts unless it is renewed. `None` means that there is none.
+    pub(super) fn lease_left(&self) -> Option<Duration> {
+        self.bucket.as_ref().map(|bucket| bucket.owner.lease_left())
+    }
+
     /// Counts a database that is being opened.
     pub(super) fn begin(&self) {
         if let Some(bucket) = &self.bucket {
