@@ -1,6 +1,7 @@
 """Nodes of a fleet that fail while clients write, read and change the schema through all of them.
 
     faults.py PROGRAM [--nodes N] [--rounds N] [--pairs N] [--faults NAME,…] [--cut-seconds N] [--seed N] [--schema-changes N] [--rolling N] [--idle] [--keep FOLDER]
+        [--patience FACTOR]
 
 It runs under compat/bucket/with, which names a bucket. Each node is a process at an address of its own, 127.0.0.1 and up; clients.py says what clients
 do. links.py stands between each node and the store, and between each two nodes (connect.c says how). A round picks a fault by its seed, and seven
@@ -298,6 +299,7 @@ def play(nodes, options, chance):
     for number in range(1, options.rounds + options.pairs + 1):
         of_two = number > options.rounds
         played = choose_two(nodes, clients, chance, number) if of_two else choose(nodes, clients, options, chance, number)
+        played.seconds_max *= options.patience
         maker = chance.choice([node for node in nodes if node not in played.affected])
         wrong += played.run(lambda: make_during(number, maker, nodes, sessions, wrong))
         (twos if of_two else ones).append(played)
@@ -403,6 +405,7 @@ def main():
     parser.add_argument("--rolling", type=int, default=0)
     parser.add_argument("--idle", action="store_true")
     parser.add_argument("--keep")
+    parser.add_argument("--patience", type=float, default=1.0, help="how often the time to the next write is allowed, where others share the machine")
     options = parser.parse_args()
     chance = random.Random(options.seed)
     print(f"seed {options.seed}, {options.nodes} nodes")
