@@ -96,15 +96,14 @@ impl Owning {
         owning
     }
 
-    /// Answers nothing from now on.
+    /// Answers nothing that is asked from now on. What was asked before is finished.
     pub(super) fn end(&self) {
         self.is_ended.store(true, Ordering::Release);
-        self.is_over.send_replace(true);
     }
 
     /// Gives up what is being answered while the lease is over. Called from time to time.
     pub(super) fn check_lease(&self) {
-        let is_over = self.is_ended.load(Ordering::Acquire) || !self.database.engine().upkeep().owns_data();
+        let is_over = !self.database.engine().upkeep().owns_data();
         self.is_over
             .send_if_modified(|was_over| std::mem::replace(was_over, is_over) != is_over);
     }

@@ -272,6 +272,7 @@ impl Course {
             owning.check_lease();
             owning.database().engine().owner_side().forget_old_pages();
         }
+        owning.check_lease();
         owning.end();
         self.link.set(None);
         tracing::info!("this node does not own the stores any more");
