@@ -163,7 +163,7 @@ impl Following {
             if let Some(difference) = self.agreed.difference(&followed.owner, &followed.agreed) {
                 return Err(RunError::NotJoined(difference));
             }
-            // At this node's own address it is a former process of this node: that one is gone, or the address were not free.
+            // At this node's own address it is a former process of this node: that one is gone, or the address would not be free.
             let own = self.node().fleet_address;
             let Some(address) = followed.namesake.filter(|address| *address != own) else {
                 return key_of(&followed.paging_key).ok_or_else(unreadable);

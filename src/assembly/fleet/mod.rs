@@ -40,7 +40,7 @@ use helenus_base::clock::Clock;
 use helenus_base::tasks::Tasks;
 use helenus_cql::cql::Database;
 use helenus_engine::engine::{self, Elsewhere};
-use helenus_fleet::fleet::{Endpoint, Formats, Identity, Nonces, PeerAddress, PeerName, Settings, Tcp, Tls};
+use helenus_fleet::fleet::{Endpoint, Formats, Identity, Nonces, PeerName, Settings, Tcp, Tls};
 use md5::{Digest, Md5};
 use tokio::net::TcpListener;
 
@@ -126,10 +126,9 @@ impl Fleet {
         );
         tcp.listen(&endpoint, listener);
         link.set_transport(Arc::new(endpoint.clone()));
-        let own = PeerAddress::from(address.to_string());
         let tasks = Tasks::default();
         secrets::follow(&tasks, owner.clone(), endpoint.clone(), tcp, secrets);
-        let role = Role::begin(owner, first, Arc::clone(&link), Arc::clone(&following), own);
+        let role = Role::begin(owner, first, Arc::clone(&link), Arc::clone(&following));
         Ok(Self {
             following,
             link,

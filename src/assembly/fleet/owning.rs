@@ -13,8 +13,8 @@ use tokio::sync::watch;
 use super::link::OwnerHere;
 use super::living::{self, Nodes, Now};
 use super::messages::{
-    Agreed, Follow, Followed, Kind, LastKnown, decode_follow, decode_request, done, encode_followed, encode_response,
-    not_owner,
+    Agreed, Follow, Followed, Kind, KnownNode, LastKnown, decode_follow, decode_request, done, encode_followed,
+    encode_response, not_owner,
 };
 use crate::server::{Events, Requests};
 use helenus_base::clock::Clock;
@@ -58,6 +58,8 @@ pub(super) struct Owning {
     /// Whom it has told of which catalog.
     rights: Mutex<right::Owner>,
     followers: Mutex<Nodes>,
+    /// The nodes by which levels are judged. `None` means that none were told yet.
+    judged: Mutex<Option<Vec<KnownNode>>>,
     /// Told when a follower has asked.
     asked: watch::Sender<()>,
     states: tokio::sync::Mutex<VecDeque<(u64, Arc<CatalogRecords>)>>,
@@ -84,6 +86,7 @@ impl Owning {
             reign,
             clock,
             followers: Mutex::default(),
+            judged: Mutex::default(),
             asked: watch::Sender::new(()),
             states: tokio::sync::Mutex::default(),
             is_ended: AtomicBool::new(false),
@@ -281,9 +284,14 @@ impl Owning {
     fn judge_by(&self, followers: &mut Nodes) {
         followers.pass(self.now());
         let (engine, nodes) = (self.database.engine(), followers.list());
+        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        if judged.as_ref() == Some(&nodes) {
+            return;
+        }
         engine.nodes().set_seats(living::seats(&nodes, &self.reign.node));
         engine.set_fleet(living::shown(&nodes, Some(&self.reign.node)));
         engine.set_ring(living::ring(engine.node(), &nodes, &self.reign.node));
+        *judged = Some(nodes);
     }
 
     /// The number of the catalog, and what has changed since an earlier one, or all records.

@@ -51,11 +51,15 @@ pub(super) async fn first_opening(owner: &OwnerOptions) -> Result<(Option<Databa
         let done = tokio::select! {
             done = Database::open(owner.engine.clone()) => done,
             // The attempt has not got the lease, so it has opened nothing.
-            () = until_other_holds(owner) => return Ok((None, cluster(owner).await?)),
+            _ = until_other_holds(owner) => return Ok((None, cluster(owner).await?)),
         };
         match done {
             Ok(database) => opened = Some(database),
-            Err(error) if is_held(owner).await? => {
+            Err(error)
+                if tokio::time::timeout(TAKEN_WITHIN, until_other_holds(owner))
+                    .await
+                    .is_ok() =>
+            {
                 tracing::debug!(%error, "another node has opened the stores");
             }
             Err(source) => {
@@ -75,31 +79,24 @@ async fn cluster(owner: &OwnerOptions) -> Result<String, RunError> {
     Ok(cluster.unwrap_or_default())
 }
 
-/// Waits until another node has the lease.
-async fn until_other_holds(owner: &OwnerOptions) {
+/// Another node that has the lease. `None` means that none has it, or that it cannot be read: an attempt to open finds out why.
+async fn other_holder(owner: &OwnerOptions) -> Option<Holder> {
     let reach = &owner.engine.store.reach;
-    loop {
-        tokio::time::sleep(CHECK).await;
-        // A failure is for the attempt to open to find.
-        let holder = store::bucket::holder(&owner.engine.url, reach).await.ok().flatten();
-        if holder.is_some_and(|holder| holder.is_live && holder.address != reach.address) {
-            return;
-        }
-    }
+    let found = store::bucket::holder(&owner.engine.url, reach).await;
+    let found = found.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the lease of the bucket cannot be read");
+        None
+    });
+    found.filter(|holder| holder.is_live && holder.address != reach.address)
 }
 
-/// Whether a node has the lease, or gets it within [`TAKEN_WITHIN`].
-async fn is_held(owner: &OwnerOptions) -> Result<bool, RunError> {
-    let (url, reach) = (&owner.engine.url, &owner.engine.store.reach);
-    let mut rest = TAKEN_WITHIN;
+/// Waits until another node has the lease.
+async fn until_other_holds(owner: &OwnerOptions) -> Holder {
     loop {
-        let holder = store::bucket::holder(url, reach).await?;
-        let is_held = holder.is_some_and(|holder| holder.is_live);
-        if is_held || rest.is_zero() {
-            return Ok(is_held);
-        }
         tokio::time::sleep(CHECK).await;
-        rest = rest.saturating_sub(CHECK);
+        if let Some(holder) = other_holder(owner).await {
+            return holder;
+        }
     }
 }
 
@@ -109,7 +106,6 @@ impl Role {
         first: Option<Database>,
         link: Arc<Link>,
         following: Arc<Following>,
-        own: PeerAddress,
     ) -> Self {
         let (stop, stopped) = watch::channel(false);
         let course = Course {
@@ -117,7 +113,6 @@ impl Role {
             owner,
             link,
             following,
-            own,
             stopped,
         };
         let (told, closed) = oneshot::channel();
@@ -146,7 +141,6 @@ struct Course {
     owner: OwnerOptions,
     link: Arc<Link>,
     following: Arc<Following>,
-    own: PeerAddress,
     stopped: watch::Receiver<bool>,
     random: fastrand::Rng,
 }
@@ -164,15 +158,12 @@ impl Course {
             if self.is_stopped() {
                 return Ok(());
             }
-            match self.holder().await {
-                Some(holder) if holder.is_live && holder.address != self.own.as_str() => {
-                    self.link.set_there(PeerAddress::from(holder.address));
-                    self.until_trouble().await;
-                    if !self.is_stopped() {
-                        tokio::time::sleep(self.following.turn(Some(&holder.name))).await;
-                    }
+            if let Some(holder) = other_holder(&self.owner).await {
+                self.link.set_there(PeerAddress::from(holder.address));
+                self.until_trouble().await;
+                if !self.is_stopped() {
+                    tokio::time::sleep(self.following.turn(Some(&holder.name))).await;
                 }
-                _ => {}
             }
             if self.is_stopped() {
                 return Ok(());
@@ -195,25 +186,13 @@ impl Course {
     /// Shows the link another node that takes the lease meanwhile: requests need not wait until the attempt to open has found that out.
     async fn show_holder(&self) -> Infallible {
         loop {
-            tokio::time::sleep(CHECK).await;
-            let holder = self.holder().await;
-            let other = holder.filter(|holder| holder.is_live && holder.address != self.own.as_str());
-            if let Some(holder) = other {
-                self.link.set_there(PeerAddress::from(holder.address));
-            }
+            let holder = until_other_holds(&self.owner).await;
+            self.link.set_there(PeerAddress::from(holder.address));
         }
     }
 
     fn is_stopped(&self) -> bool {
         *self.stopped.borrow()
-    }
-
-    async fn holder(&self) -> Option<Holder> {
-        let found = store::bucket::holder(&self.owner.engine.url, &self.owner.engine.store.reach).await;
-        found.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the lease of the bucket cannot be read");
-            None
-        })
     }
 
     /// Returns when the owner could not be asked for a while, or this node stops.
