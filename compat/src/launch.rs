@@ -1,7 +1,7 @@
 //! How a server is started in a run of faults: engine, durability, a clock of its own, system calls that fail or lie.
 
 use crate::server::{self, Server, Starting};
-use crate::{Error, Outcome, tools};
+use crate::{Error, Outcome, through, tools};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -97,10 +97,14 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Of this engine, with its data in `folder`.
+    /// Of this engine, with its data in `folder`. A fleet has them in a bucket, whatever the engine.
     pub fn new(engine: &str, folder: &Path) -> Self {
         Self {
-            data: format!("{}:{}", engine.trim_end_matches(':'), folder.join("data").display()),
+            data: if through::is_fleet() {
+                data(folder)
+            } else {
+                format!("{}:{}", engine.trim_end_matches(':'), folder.join("data").display())
+            },
             arguments: Vec::new(),
             injection: None,
             clock_offset_seconds: 0,
@@ -198,11 +202,14 @@ impl Launch {
         Ok(failed.then(|| format!("restore ended with {}: {error}", output.status)))
     }
 
-    /// `helenus check-indexes` on the data, which no server may have open; its words when it fails.
+    /// `helenus check-indexes` on the data, which no server may have open; its words when it fails. No verb reads the bucket of a fleet.
     ///
     /// # Errors
     /// When it cannot be started.
     pub fn check_indexes(&self) -> Outcome<Option<String>> {
+        if through::is_fleet() {
+            return Ok(None);
+        }
         let mut command = Command::new(server::program()?);
         let output = command.args(["check-indexes", "--data", &self.data]).output()?;
         if output.status.success() {

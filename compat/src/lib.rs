@@ -13,6 +13,7 @@
 //! - [`bucket_speed`] measures a server over a store of [`objects`] that takes its time; [`bucket_faults`] has the store fail.
 //! - [`bucket_cache`] damages the local cache of a server over a bucket.
 //! - [`owners`] has two servers on one bucket, of which one is killed, or stopped and resumed.
+//! - [`through`] has a fleet stand in for a server that a run kills: `crash`, `linear`, `partitions`, `feed` ask it through another node.
 //! - [`backup`] restores backups of a server under load, and compares.
 //! - [`driver`] asks through the Rust driver; the other languages lie in `drivers/`.
 //!
@@ -60,6 +61,7 @@ pub mod soak;
 pub mod startup;
 pub mod tables;
 pub mod throttle;
+pub mod through;
 pub mod tools;
 
 /// A path inside this crate.

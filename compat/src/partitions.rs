@@ -37,6 +37,7 @@ mod pause;
 use crate::launch;
 use crate::raw::Connection;
 use crate::server::{self, Server};
+use crate::through::is_by_kill;
 use crate::{Error, Outcome, clock};
 use change::Change;
 use check::{Findings, Part};
@@ -325,7 +326,7 @@ impl Run<'_> {
         self.done.kills_in_moves += u32::from(change.is_move());
         match changer.join().map_err(|_| Error::failed("the changer panicked"))? {
             Ok(()) => Ok(true),
-            Err(Error::Io { .. }) => Ok(false),
+            Err(error) if is_by_kill(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }

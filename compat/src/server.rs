@@ -4,6 +4,7 @@
 
 use crate::clock;
 use crate::raw::Connection;
+use crate::through;
 use crate::{Error, Outcome};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -116,8 +117,10 @@ impl Server {
     /// # Errors
     /// When the system cannot.
     pub fn kill(mut self) -> Outcome<()> {
-        self.child.kill()?;
-        self.child.wait()?;
+        through::kill(|| {
+            self.child.kill()?;
+            self.child.wait().map(drop)
+        })?;
         Ok(())
     }
 
@@ -191,6 +194,7 @@ impl Starting {
             {
                 let address = text.lines().next().unwrap_or_default().trim().to_owned();
                 let log = std::mem::take(&mut self.log);
+                through::begin();
                 return Ok(Server { child, address, log });
             }
             if let Some(status) = self.ended()? {

@@ -5,7 +5,7 @@ use super::Options;
 use super::history::{Action, Answer, Operation, Pair};
 use crate::raw::request::{self, InBatch, Params};
 use crate::raw::{Connection, answer, opcode, unhex};
-use crate::{Error, Outcome};
+use crate::{Error, Outcome, through};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -264,6 +264,7 @@ fn read(action: &Action, told: &Value) -> Outcome<Option<Answer>> {
         // Timeouts and failures of writes.
         return match code {
             "0x1100" | "0x1500" | "0x1700" => Ok(None),
+            _ if through::is_owner_killed() => Ok(None),
             _ => Err(strange()),
         };
     }

@@ -5,6 +5,7 @@ use super::page::{Page, page, still};
 use super::pause::Acknowledged;
 use crate::raw::request::{self, Bound, InBatch, Params, Prepared};
 use crate::raw::{Connection, Envelope, opcode};
+use crate::through::is_by_kill;
 use crate::{Error, Outcome, clock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -164,9 +165,9 @@ impl Load {
                     write(&address, &model, number, range, &stop, &mut random, &mut worked)
                 };
                 match done {
+                    Err(error) if !is_by_kill(&error) => Err(error),
                     // The server is gone, as it has to be now and then.
-                    Ok(()) | Err(Error::Io { .. }) => Ok(worked),
-                    Err(error) => Err(error),
+                    Ok(()) | Err(_) => Ok(worked),
                 }
             })
         });
@@ -246,29 +247,45 @@ fn write(
             });
             flight.insert(stream, one);
         }
-        let sent = clock::now();
-        let answered = connection.send(&bytes).and_then(|()| {
-            while !flight.is_empty() {
-                let answer = connection.receive()?;
-                let Some(one) = flight.remove(&answer.stream) else {
-                    return Err(Error::Malformed("an answer to no question"));
-                };
-                take(model, &one, &answer, sent, worked)?;
-            }
-            Ok(())
-        });
-        let left = flight.into_values().filter_map(|one| {
-            let after = one.after?;
-            Some(Doubt {
-                place: one.place,
-                before: one.before,
-                after,
-            })
-        });
-        worked.doubts.extend(left);
-        answered?;
+        exchange(&mut connection, model, &bytes, flight, worked)?;
     }
     Ok(())
+}
+
+/// Sends requests and takes their answers.
+fn exchange(
+    connection: &mut Connection,
+    model: &Model,
+    bytes: &[u8],
+    mut flight: BTreeMap<i16, InFlight>,
+    worked: &mut Worked,
+) -> Outcome<()> {
+    let sent = clock::now();
+    let (mut refused, mut end) = (Vec::new(), Ok(()));
+    let answered = connection.send(bytes).and_then(|()| {
+        while !flight.is_empty() {
+            let answer = connection.receive()?;
+            let Some(one) = flight.remove(&answer.stream) else {
+                return Err(Error::Malformed("an answer to no question"));
+            };
+            if let Err(error) = take(model, &one, &answer, sent, worked) {
+                refused.push(one);
+                // The others are answered, too: none is to take effect after rows in doubt are looked up.
+                end = Err(error);
+            }
+        }
+        end
+    });
+    let left = flight.into_values().chain(refused).filter_map(|one| {
+        let after = one.after?;
+        Some(Doubt {
+            place: one.place,
+            before: one.before,
+            after,
+        })
+    });
+    worked.doubts.extend(left);
+    answered
 }
 
 /// Chooses what to do with a row.

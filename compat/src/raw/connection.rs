@@ -3,7 +3,7 @@
 use super::envelope::Envelope;
 use super::request::{self, Params, Prepared};
 use super::{answer, opcode, put_bytes, segment};
-use crate::{Error, Outcome};
+use crate::{Error, Outcome, through};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -137,6 +137,7 @@ impl Connection {
     /// # Errors
     /// When the server has gone.
     pub fn send(&mut self, bytes: &[u8]) -> Outcome<()> {
+        through::sends()?;
         self.stream.write_all(bytes).map_err(Error::io("send"))
     }
 
