@@ -225,7 +225,7 @@ impl Owning {
         let namesake = self.note(&follow);
         let mut changes = self.database.engine().owner_side().catalog_changes();
         let is_new = |number: &u64| *number > applied;
-        drop(tokio::time::timeout(HOLD, changes.wait_for(is_new)).await);
+        drop(tokio::time::timeout(self.hold(), changes.wait_for(is_new)).await);
         let (number, is_whole, records) = self.changes_since(applied).await?;
         if let Some(edge) = &edge {
             let mut rights = self.rights();
@@ -254,6 +254,13 @@ impl Owning {
             through_sleep: self.clock.through_sleep(),
             wall_millis: self.clock.wall_micros().div_euclid(1000),
         }
+    }
+
+    /// How long a question is kept: no longer than until the lease is in doubt, which others are to know at once.
+    fn hold(&self) -> Duration {
+        let left = self.database.engine().upkeep().lease_left();
+        let until_doubt = left.and_then(|left| left.checked_sub(DOUBT));
+        until_doubt.map_or(HOLD, |until| HOLD.min(until + Duration::from_millis(1)))
     }
 
     /// Whether the lease may end, since it was not renewed in time.
