@@ -172,6 +172,7 @@ impl Course {
             let done = tokio::select! {
                 done = Database::open(self.owner.engine.clone()) => done,
                 never = self.show_holder() => match never {},
+                () = self.until_given_up() => return Ok(()),
             };
             match done {
                 Ok(database) => opened = Some(database),
@@ -189,6 +190,13 @@ impl Course {
             let holder = until_other_holds(&self.owner).await;
             self.link.set_there(PeerAddress::from(holder.address));
         }
+    }
+
+    /// Returns when this node stops while another one has the lease: the attempt to open has opened nothing.
+    async fn until_given_up(&self) {
+        let mut stopped = self.stopped.clone();
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+        until_other_holds(&self.owner).await;
     }
 
     fn is_stopped(&self) -> bool {
