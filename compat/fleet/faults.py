@@ -56,7 +56,7 @@ NEXT_WRITE_SECONDS_MAX, NEXT_WRITE_SECONDS_P50_MAX, NEXT_WRITE_SECONDS_MAX_OF_TW
 JUDGED_ROUNDS_MIN = 20
 
 #: The same when the owner cannot reach the store (gap fleet-14).
-NEXT_WRITE_SECONDS_MAX_WITHOUT_STORE = 8.0
+NEXT_WRITE_SECONDS_MAX_WITHOUT_STORE = 5.5
 
 #: Seconds for which a node keeps its seats after it was heard last.
 SEATED_SECONDS = 10.0
