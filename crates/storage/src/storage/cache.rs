@@ -1,4 +1,5 @@
-//! The row cache: rows as they are stored, by key, for point reads of the newest snapshots.
+//! The row cache: rows as they are stored, for reads at the newest snapshots. Single rows by key, for point reads; and runs
+//! of adjacent rows (`cache/runs.rs`), for scans inside one logical partition.
 //!
 //! **Agreement with the engine.** The committer applies a group to the engine, then to the cache, and only then
 //! publishes the snapshot that shows it. An entry carries the sequence of the last commit that may have changed it.
@@ -6,18 +7,22 @@
 //! keys. A reader may add a row only if its snapshot is not older than that: it never adds a value that a commit has
 //! replaced meanwhile. So two published snapshots never have one number, also not before and after a reopening.
 //!
-//! **Bound.** Each shard has an equal part of the bytes. A full shard evicts by CLOCK: an entry that was read since the
-//! last pass stays for one more pass; any other is removed.
+//! **Bound.** Runs take up to half of the bytes, single rows the rest. Each shard has an equal part, and evicts by CLOCK.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+mod clock;
+mod runs;
+
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use foldhash::quality::RandomState;
 
+use self::clock::{Clock, Kept};
+pub(super) use self::runs::{Begin, Home, Interval, ReadRows, Run, Runs};
 use super::CommitSeq;
+use super::engine::Order;
 #[cfg(feature = "slate")]
 use super::row;
 
@@ -42,9 +47,17 @@ struct Entry {
     was_read: bool,
 }
 
-impl Entry {
+impl Kept for Entry {
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+
     fn bytes(&self) -> usize {
         entry_bytes(&self.key, self.value.as_ref())
+    }
+
+    fn was_read(&mut self) -> &mut bool {
+        &mut self.was_read
     }
 }
 
@@ -52,33 +65,9 @@ fn entry_bytes(key: &[u8], value: Option<&Bytes>) -> usize {
     key.len() + value.map_or(0, Bytes::len) + ENTRY_BYTES
 }
 
-/// Passes a hash on as its own hash, so that a request hashes its key once.
-#[derive(Debug, Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
 #[derive(Debug, Default)]
 struct Shard {
-    /// Positions in `entries` by the hash of the key. Of two keys with one hash the later one replaces the earlier one.
-    positions: HashMap<u64, usize, BuildHasherDefault<Hashed>>,
-    entries: Vec<Entry>,
-    bytes: usize,
-    hand: usize,
+    entries: Clock<Entry>,
     /// The last commit that changed a key of this shard.
     touched: CommitSeq,
 }
@@ -87,7 +76,10 @@ struct Shard {
 #[derive(Debug)]
 pub(super) struct RowCache {
     shards: Box<[Mutex<Shard>]>,
-    shard_bytes_max: usize,
+    runs: Runs,
+    bytes_max: usize,
+    /// The shard that next gives back what runs have taken.
+    gives_next: AtomicUsize,
     hasher: RandomState,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -97,7 +89,9 @@ impl RowCache {
     pub(super) fn new(bytes_max: usize) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            shard_bytes_max: bytes_max / SHARDS,
+            runs: Runs::new(bytes_max / 2),
+            bytes_max,
+            gives_next: AtomicUsize::new(0),
             hasher: RandomState::default(),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
@@ -115,7 +109,7 @@ impl RowCache {
 
     /// The row at a snapshot, if it is cached: `Some(None)` means the row does not exist. `None` means not cached.
     pub(super) fn get(&self, key: &[u8], at: CommitSeq) -> Option<Option<Bytes>> {
-        if self.shard_bytes_max == 0 {
+        if self.bytes_max == 0 {
             return None;
         }
         let found = self.shard(key).and_then(|(mut shard, hash)| shard.read(hash, key, at));
@@ -126,7 +120,7 @@ impl RowCache {
 
     /// The current row, if it is cached. For the committer: not counted as a hit or a miss.
     pub(super) fn peek(&self, key: &[u8]) -> Option<Option<Bytes>> {
-        if self.shard_bytes_max == 0 {
+        if self.bytes_max == 0 {
             return None;
         }
         let (mut shard, hash) = self.shard(key)?;
@@ -144,22 +138,39 @@ impl RowCache {
             // No commit changed the shard between `touched` and `at`, so the value is valid from `touched` on.
             let seq = shard.touched;
             shard.put(hash, key, value, seq);
-            shard.evict(self.shard_bytes_max);
+            shard.entries.evict(self.shard_bytes_max());
+        }
+    }
+
+    /// What runs know of the first keys of an interval, in this order, at a snapshot.
+    pub(super) fn begin(&self, home: Home, keys: &Interval, order: Order, at: CommitSeq) -> Begin {
+        self.runs.begin(home, keys, order, at)
+    }
+
+    /// Keeps a run read from the engine at a snapshot, unless a commit came between.
+    pub(super) fn add_run(&self, home: Home, run: Run, at: CommitSeq) {
+        self.runs.add(home, run, at);
+        // Runs grow by less in the time that it takes to come round than one of them takes.
+        let shard = self.gives_next.fetch_add(1, Ordering::Relaxed) % SHARDS;
+        if let Some(shard) = self.shards.get(shard) {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.entries.evict(self.shard_bytes_max());
         }
     }
 
     /// Applies a commit's change of a row. Only rows that are cached already stay so: a written row is not always read.
     pub(super) fn apply(&self, key: &[u8], value: Option<&Bytes>, seq: CommitSeq) {
+        self.runs.forget(key, seq);
         let Some((mut shard, hash)) = self.shard(key) else {
             return;
         };
         shard.touched = seq;
         if shard.entry(hash, key).is_some() {
             if self.is_too_large(key, value) {
-                shard.remove(hash);
+                shard.entries.remove(hash);
             } else {
                 shard.put(hash, key, value.cloned(), seq);
-                shard.evict(self.shard_bytes_max);
+                shard.entries.evict(self.shard_bytes_max());
             }
         }
     }
@@ -181,16 +192,18 @@ impl RowCache {
     /// Removes a row that a commit changed to a value that the committer does not have.
     #[cfg(feature = "slate")]
     fn forget(&self, key: &[u8], seq: CommitSeq) {
+        self.runs.forget(key, seq);
         if let Some((mut shard, hash)) = self.shard(key) {
             shard.touched = seq;
             if shard.entry(hash, key).is_some() {
-                shard.remove(hash);
+                shard.entries.remove(hash);
             }
         }
     }
 
     /// Removes all entries; rows read at snapshots before `seq` are no longer accepted.
     pub(super) fn clear(&self, seq: CommitSeq) {
+        self.runs.clear(seq);
         for shard in &self.shards {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             *shard = Shard {
@@ -207,21 +220,24 @@ impl RowCache {
 
     /// Bytes cached now.
     pub(super) fn bytes(&self) -> usize {
-        self.shards
-            .iter()
-            .map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).bytes)
-            .sum()
+        let of_shard = |shard: &Mutex<Shard>| shard.lock().unwrap_or_else(PoisonError::into_inner).entries.bytes();
+        self.shards.iter().map(of_shard).sum::<usize>() + self.runs.bytes()
+    }
+
+    /// Most bytes of a shard, as long as runs take what they do.
+    fn shard_bytes_max(&self) -> usize {
+        self.bytes_max.saturating_sub(self.runs.bytes()) / SHARDS
     }
 
     fn is_too_large(&self, key: &[u8], value: Option<&Bytes>) -> bool {
-        entry_bytes(key, value) > self.shard_bytes_max / LARGEST_PART
+        entry_bytes(key, value) > self.bytes_max / SHARDS / LARGEST_PART
     }
 }
 
 impl Shard {
     #[inline]
     fn entry(&mut self, hash: u64, key: &[u8]) -> Option<&mut Entry> {
-        let entry = self.entries.get_mut(*self.positions.get(&hash)?)?;
+        let entry = self.entries.get(hash)?;
         (*entry.key == *key).then_some(entry)
     }
 
@@ -236,52 +252,20 @@ impl Shard {
     }
 
     fn put(&mut self, hash: u64, key: &[u8], value: Option<Bytes>, seq: CommitSeq) {
-        if let Some(entry) = self.entry(hash, key) {
-            let before = entry.bytes();
-            entry.value = value;
-            entry.seq = seq;
-            let after = entry.bytes();
-            self.bytes = self.bytes - before + after;
+        if self.entry(hash, key).is_some() {
+            self.entries.change(hash, |entry| {
+                entry.value = value;
+                entry.seq = seq;
+            });
             return;
         }
-        self.remove(hash);
-        let entry = Entry {
+        self.entries.put(Entry {
             hash,
             key: Box::from(key),
             value,
             seq,
             was_read: false,
-        };
-        self.bytes += entry.bytes();
-        self.positions.insert(hash, self.entries.len());
-        self.entries.push(entry);
-    }
-
-    /// Removes the entry of a hash, if there is one.
-    fn remove(&mut self, hash: u64) {
-        if let Some(position) = self.positions.remove(&hash) {
-            let removed = self.entries.swap_remove(position);
-            self.bytes -= removed.bytes();
-            if let Some(moved) = self.entries.get(position) {
-                self.positions.insert(moved.hash, position);
-            }
-        }
-    }
-
-    fn evict(&mut self, bytes_max: usize) {
-        while self.bytes > bytes_max && !self.entries.is_empty() {
-            self.hand = if self.hand >= self.entries.len() { 0 } else { self.hand };
-            let Some(entry) = self.entries.get_mut(self.hand) else {
-                return;
-            };
-            if entry.was_read {
-                entry.was_read = false;
-                self.hand += 1;
-            } else {
-                let hash = entry.hash;
-                self.remove(hash);
-            }
-        }
+        });
     }
 }
 
@@ -301,9 +285,8 @@ mod tests {
         shard.put(7, b"b", value("of b"), CommitSeq(1));
         assert_eq!(shard.read(7, b"a", CommitSeq(1)), None);
         assert_eq!(shard.read(7, b"b", CommitSeq(1)), Some(value("of b")));
-        assert_eq!((shard.entries.len(), shard.positions.len()), (1, 1));
-        shard.remove(7);
-        assert_eq!((shard.bytes, shard.entries.len()), (0, 0));
+        shard.entries.remove(7);
+        assert_eq!(shard.entries.bytes(), 0);
     }
 
     #[test]

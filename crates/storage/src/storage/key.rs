@@ -173,7 +173,7 @@ pub(super) fn unescape(bytes: &[u8]) -> Option<(Cow<'_, [u8]>, usize)> {
 }
 
 /// The token under which partition keys lie in the order of their UTF-16 units: that of ordered tables.
-const ORDERED_TOKEN: i64 = 0;
+pub(super) const ORDERED_TOKEN: i64 = 0;
 
 /// Appends a partition key of this token.
 fn escape_partition_key(out: &mut Vec<u8>, token: i64, partition_key: &[u8]) {

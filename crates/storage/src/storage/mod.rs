@@ -376,7 +376,10 @@ impl Store {
                 #[cfg(feature = "simulation")]
                 (Self::Simulated(_), View::Memory(state)) => state.scan(space, range, order, &mut visit)?,
                 (Self::Memory(_), View::Memory(state)) => state.scan(space, range, order, &mut visit)?,
-                (Self::Fjall(_), View::Fjall(published)) => published.scan(space, range, order, &mut visit)?,
+                (Self::Fjall(store), View::Fjall(published)) => match space {
+                    Space::Rows => published.scan_rows(range, order, store.cache(), &mut visit)?,
+                    _ => published.scan(space, range, order, &mut visit)?,
+                },
                 (Self::Slate(_), View::Slate(published)) => {
                     return Box::pin(published.scan(space, range, order, visit)).await;
                 }
@@ -385,6 +388,7 @@ impl Store {
             match stride {
                 engine::Stride::Done => return Ok(()),
                 engine::Stride::After(key) => rest = Some(engine::rest_of_range(range, order, key)),
+                engine::Stride::Rest(range) => rest = Some(range),
             }
             tokio::task::yield_now().await;
         }

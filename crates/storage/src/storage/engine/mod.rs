@@ -91,6 +91,8 @@ pub(super) enum Stride {
     Done,
     /// The stride is full; the scan continues after this key.
     After(Vec<u8>),
+    /// The stride is full; the scan continues with this range.
+    Rest(KeyRange),
 }
 
 /// Runs one stride of a scan: calls `visit` for each entry until it breaks, or until the stride's end.

@@ -10,6 +10,7 @@ mod files;
 mod fixtures;
 mod maintenance;
 mod mirror;
+mod runs;
 mod salvage;
 mod sweeps;
 mod times;
