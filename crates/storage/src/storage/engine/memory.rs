@@ -1,8 +1,10 @@
 //! The `memory:` engine: a persistent ordered map for each space. A snapshot is the root of the maps, so old ones cost
 //! nothing. It is the reference model for the other engines.
+//!
+//! A commit copies the nodes of the maps that a living snapshot shows, and changes the others in place.
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -41,55 +43,62 @@ pub struct Store(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    state: ArcSwap<State>,
-    /// Held by the one writer at a time.
-    writer: Mutex<Drawn>,
+    current: Mutex<Current>,
     derivations: ArcSwap<Derivations>,
     sweeps: Arc<Sweeps>,
+}
+
+#[derive(Debug)]
+struct Current {
+    state: Arc<State>,
+    drawn: Drawn,
 }
 
 impl Store {
     pub(in crate::storage) fn new(drawn: Drawn) -> Self {
         Self(Arc::new(Inner {
-            state: ArcSwap::default(),
-            writer: Mutex::new(drawn),
+            current: Mutex::new(Current {
+                state: Arc::default(),
+                drawn,
+            }),
             derivations: ArcSwap::default(),
             sweeps: Arc::default(),
         }))
     }
 
     pub(in crate::storage) fn snapshot(&self) -> Arc<State> {
-        self.0.state.load_full()
+        Arc::clone(&self.current().state)
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.0.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(in crate::storage) fn commit(&self, batch: Batch) -> Result<Committed> {
-        let mut drawn = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let committed = self.commit_as_writer(batch, &mut drawn);
+        let mut current = self.current();
+        let Current { state, drawn } = &mut *current;
+        let committed = self.commit_to(state, batch, drawn);
         drawn.all_published();
         committed
     }
 
-    fn commit_as_writer(&self, batch: Batch, drawn: &mut Drawn) -> Result<Committed> {
-        let mut next = State::clone(&self.0.state.load());
+    fn commit_to(&self, state: &mut Arc<State>, batch: Batch, drawn: &mut Drawn) -> Result<Committed> {
         let derivations = self.0.derivations.load();
-        let mut committed = Committed::default();
         let row_bytes_max = batch.row_bytes_max();
         let mut changes = batch.into_changes();
         let stamped = drawn.stamp(&mut changes, &derivations);
-        next.log(&changes, stamped, &derivations);
         if let Some(watch) = self.0.sweeps.watch() {
             watch.record(changes.iter().filter_map(Change::written_row));
         }
-        for (number, change) in changes.into_iter().enumerate() {
-            if let Some(bytes_max) = row_bytes_max {
-                next.check_row(&change, bytes_max)?;
-            }
-            next.apply(number, change, &derivations, &mut committed)?;
+        if changes.len() == 1 && !stamped.is_logged {
+            // One change is refused before it takes effect, so nothing has to be taken back.
+            return Arc::make_mut(state).commit(changes, row_bytes_max, &derivations);
         }
-        next.seq = next.seq.next();
-        let seq = next.seq;
-        self.0.state.store(Arc::new(next));
-        Ok(committed.at(seq))
+        let mut next = State::clone(state);
+        next.log(&changes, stamped, &derivations);
+        let committed = next.commit(changes, row_bytes_max, &derivations)?;
+        *state = Arc::new(next);
+        Ok(committed)
     }
 
     pub(in crate::storage) fn sweeps(&self) -> &Arc<Sweeps> {
@@ -102,6 +111,24 @@ impl Store {
 }
 
 impl State {
+    /// Applies a batch. After an error some of its changes may be here.
+    fn commit(
+        &mut self,
+        changes: Vec<Change>,
+        row_bytes_max: Option<usize>,
+        derivations: &Derivations,
+    ) -> Result<Committed> {
+        let mut committed = Committed::default();
+        for (number, change) in changes.into_iter().enumerate() {
+            if let Some(bytes_max) = row_bytes_max {
+                self.check_row(&change, bytes_max)?;
+            }
+            self.apply(number, change, derivations, &mut committed)?;
+        }
+        self.seq = self.seq.next();
+        Ok(committed.at(self.seq))
+    }
+
     fn map(&self, space: Space) -> &Map {
         let [rows, deletions, indexes, feed, catalog] = &self.maps;
         match space {
