@@ -176,7 +176,7 @@ fn load(connections: usize, in_flight: usize) -> Load {
         connections,
         in_flight,
         partitions: PARTITIONS,
-        only: Vec::new(),
+        ..Load::default()
     }
 }
 

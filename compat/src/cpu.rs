@@ -75,6 +75,7 @@ fn load(only: &[String]) -> Load {
         in_flight: 64,
         partitions: 10,
         only: only.to_vec(),
+        ..Load::default()
     }
 }
 
@@ -129,7 +130,7 @@ fn is_missed(ratio: f64, max: f64) -> bool {
 }
 
 /// The middle one of some numbers; no number of none.
-fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);

@@ -70,31 +70,38 @@ impl Canned {
         }
     }
 
+    fn result(&self, id: Option<u8>) -> Vec<u8> {
+        match id {
+            Some(1) => self.row.clone(),
+            Some(2) => self.slice.clone(),
+            Some(3) => self.applied.clone(),
+            _ => void(),
+        }
+    }
+
     /// Opcode and body of the answer. Prepared ids say what was prepared: 0 a write, 1 a row, 2 a slice, 3 a
     /// conditional write.
     pub(crate) fn answer(&self, op: u8, body: &[u8]) -> (u8, Vec<u8>) {
         match op {
             opcode::STARTUP | opcode::REGISTER => (opcode::READY, Vec::new()),
-            opcode::PREPARE => {
-                let text = String::from_utf8_lossy(body);
-                let id = if text.contains("LIMIT 100") {
-                    2
-                } else if text.contains(" IF ") {
-                    3
-                } else {
-                    u8::from(text.contains("SELECT"))
-                };
-                (opcode::RESULT, prepared(id))
-            }
-            opcode::EXECUTE => match body.get(2) {
-                Some(1) => (opcode::RESULT, self.row.clone()),
-                Some(2) => (opcode::RESULT, self.slice.clone()),
-                Some(3) => (opcode::RESULT, self.applied.clone()),
-                _ => (opcode::RESULT, void()),
-            },
+            opcode::PREPARE => (opcode::RESULT, prepared(id_of(body))),
+            opcode::EXECUTE => (opcode::RESULT, self.result(body.get(2).copied())),
+            opcode::QUERY => (opcode::RESULT, self.result(Some(id_of(body)))),
             opcode::OPTIONS => (opcode::SUPPORTED, vec![0, 0]),
             _ => (opcode::RESULT, void()),
         }
+    }
+}
+
+/// The id of a statement.
+fn id_of(text: &[u8]) -> u8 {
+    let text = String::from_utf8_lossy(text);
+    if text.contains("LIMIT 100") {
+        2
+    } else if text.contains(" IF ") {
+        3
+    } else {
+        u8::from(text.contains("SELECT"))
     }
 }
 

@@ -44,12 +44,13 @@ pub(crate) fn decode_key(
     order: impl Into<KeyOrder>,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    let value = ty.decode_key(key, order).map_err(|Corrupt(what)| Damaged {
-        record: Record::Key,
-        what,
-    })?;
-    out.extend_from_slice(&value);
-    Ok(())
+    let decoded = ty.decode_key_into(key, order, out);
+    decoded.map_err(|Corrupt(what)| {
+        Error::from(Damaged {
+            record: Record::Key,
+            what,
+        })
+    })
 }
 
 /// An element of a collection as the path of its cell.

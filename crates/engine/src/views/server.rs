@@ -215,7 +215,7 @@ pub(super) static FIGURES: &[Figure<Server>] = &[
     })
     .json("row_cache.misses")
     .counter("row_cache_misses_total"),
-    Figure::new("Bytes in the row cache now.", |of: &Server| {
+    Figure::new("Bytes in the row cache now: single rows, and slices of partitions.", |of: &Server| {
         Value::Count(of.store.row_cache_bytes)
     })
     .json("row_cache.bytes")

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use foldhash::quality::RandomState;
 
 use self::clock::{Clock, Kept};
-pub(super) use self::runs::{Begin, Home, Interval, ReadRows, Run, Runs};
+pub(super) use self::runs::{Begin, Interval, ReadRows, Run, Runs, TableToken};
 use super::CommitSeq;
 use super::engine::Order;
 #[cfg(feature = "slate")]
@@ -143,13 +143,13 @@ impl RowCache {
     }
 
     /// What runs know of the first keys of an interval, in this order, at a snapshot.
-    pub(super) fn begin(&self, home: Home, keys: &Interval, order: Order, at: CommitSeq) -> Begin {
-        self.runs.begin(home, keys, order, at)
+    pub(super) fn begin(&self, token: TableToken, keys: &Interval, order: Order, at: CommitSeq) -> Begin {
+        self.runs.begin(token, keys, order, at)
     }
 
     /// Keeps a run read from the engine at a snapshot, unless a commit came between.
-    pub(super) fn add_run(&self, home: Home, run: Run, at: CommitSeq) {
-        self.runs.add(home, run, at);
+    pub(super) fn add_run(&self, token: TableToken, run: Run, at: CommitSeq) {
+        self.runs.add(token, run, at);
         // Runs grow by less in the time that it takes to come round than one of them takes.
         let shard = self.gives_next.fetch_add(1, Ordering::Relaxed) % SHARDS;
         if let Some(shard) = self.shards.get(shard) {

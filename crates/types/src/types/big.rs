@@ -271,9 +271,9 @@ pub(super) fn order_varint(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-pub(super) fn read_varint(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
+pub(super) fn read_varint(reader: &mut KeyReader<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
     let mask = match reader.byte()? {
-        key::EMPTY => return Ok(Vec::new()),
+        key::EMPTY => return Ok(()),
         NEGATIVE => 0xff,
         POSITIVE => 0,
         _ => return Err(Corrupt("varint")),
@@ -282,7 +282,7 @@ pub(super) fn read_varint(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt
         u8::MAX => u32::from_be_bytes(reader.array::<4>()?.map(|byte| byte ^ mask)),
         short => u32::from(short),
     };
-    reader.take(length as usize)
+    reader.take(length as usize, out)
 }
 
 /// `01`/`02`/`03`, the exponent, the digits plus one, `00`; below zero all but the marker is inverted.
@@ -323,11 +323,14 @@ pub(super) fn order_decimal(bytes: &[u8], out: &mut Vec<u8>) {
 /// Maximum trailing zeros before the decimal point in a canonical decimal of scale 0; with more, the scale is negative.
 const PLAIN_ZEROS_MAX: i64 = 40;
 
-pub(super) fn read_decimal(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
+pub(super) fn read_decimal(reader: &mut KeyReader<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
     let mask = match reader.byte()? {
-        key::EMPTY => return Ok(Vec::new()),
-        ZERO => return Ok(vec![0; 5]),
-        RAW => return reader.escaped(),
+        key::EMPTY => return Ok(()),
+        ZERO => {
+            out.extend_from_slice(&[0; 5]);
+            return Ok(());
+        }
+        RAW => return reader.escaped(out),
         NEGATIVE => 0xff,
         POSITIVE => 0,
         _ => return Err(Corrupt("decimal")),
@@ -358,7 +361,8 @@ pub(super) fn read_decimal(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrup
         unscaled: if mask == 0 { unscaled } else { -unscaled },
         scale: i32::try_from(scale).map_err(|_| Corrupt("decimal"))?,
     };
-    Ok(decimal.encode())
+    out.extend_from_slice(&decimal.encode());
+    Ok(())
 }
 
 pub(super) fn parse_varint(text: &str) -> Result<Vec<u8>, Invalid> {

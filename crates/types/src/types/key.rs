@@ -68,23 +68,34 @@ impl<'a> KeyReader<'a> {
         Ok(first.map(|byte| byte ^ self.mask))
     }
 
-    pub(super) fn take(&mut self, count: usize) -> Result<Vec<u8>, Corrupt> {
+    /// Appends so many bytes to `out`.
+    pub(super) fn take(&mut self, count: usize, out: &mut Vec<u8>) -> Result<(), Corrupt> {
         let (first, rest) = self.input.split_at_checked(count).ok_or(Corrupt("counted bytes"))?;
         self.input = rest;
-        Ok(first.iter().map(|byte| byte ^ self.mask).collect())
+        self.append(first, out);
+        Ok(())
     }
 
-    /// Bytes written by [`escape`].
-    pub(super) fn escaped(&mut self) -> Result<Vec<u8>, Corrupt> {
-        let mut bytes = Vec::new();
+    fn append(&self, bytes: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(bytes);
+        if self.mask != 0 {
+            for byte in out.iter_mut().skip(start) {
+                *byte ^= self.mask;
+            }
+        }
+    }
+
+    /// Appends to `out` what [`escape`] has escaped.
+    pub(super) fn escaped(&mut self, out: &mut Vec<u8>) -> Result<(), Corrupt> {
         loop {
+            let zero = self.input.iter().position(|byte| byte ^ self.mask == 0);
+            self.take(zero.ok_or(Corrupt("byte"))?, out)?;
+            self.byte()?;
             match self.byte()? {
-                0 => match self.byte()? {
-                    0 => return Ok(bytes),
-                    0xff => bytes.push(0),
-                    _ => return Err(Corrupt("escaped bytes")),
-                },
-                byte => bytes.push(byte),
+                0 => return Ok(()),
+                0xff => out.push(0),
+                _ => return Err(Corrupt("escaped bytes")),
             }
         }
     }
@@ -125,12 +136,16 @@ pub(super) fn order_fixed<const N: usize>(bytes: &[u8], out: &mut Vec<u8>, trans
 /// Reads what [`order_fixed`] wrote; `transform` must be the inverse.
 pub(super) fn read_fixed<const N: usize>(
     reader: &mut KeyReader<'_>,
+    out: &mut Vec<u8>,
     transform: fn([u8; N]) -> [u8; N],
-) -> Result<Vec<u8>, Corrupt> {
+) -> Result<(), Corrupt> {
     match reader.byte()? {
-        EMPTY => Ok(Vec::new()),
-        VALUE => Ok(transform(reader.array()?).to_vec()),
-        RAW => reader.escaped(),
+        EMPTY => Ok(()),
+        VALUE => {
+            out.extend_from_slice(&transform(reader.array()?));
+            Ok(())
+        }
+        RAW => reader.escaped(out),
         _ => Err(Corrupt("marker")),
     }
 }

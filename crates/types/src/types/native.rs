@@ -74,7 +74,7 @@ pub struct NativeType {
     pub(super) validate: fn(&[u8]) -> Result<(), Invalid>,
     pub(super) compare: fn(&[u8], &[u8]) -> Ordering,
     pub(super) order: fn(&[u8], &mut Vec<u8>),
-    pub(super) read_order: fn(&mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt>,
+    pub(super) read_order: fn(&mut KeyReader<'_>, &mut Vec<u8>) -> Result<(), Corrupt>,
     /// Parses a literal's text, without quotes or `0x`.
     pub(super) parse: fn(&str) -> Result<Vec<u8>, Invalid>,
     /// Prints a valid value that is not empty.
@@ -188,6 +188,6 @@ fn order_plain<const N: usize>(bytes: &[u8], out: &mut Vec<u8>) {
     super::key::order_fixed::<N>(bytes, out, super::key::same);
 }
 
-fn read_plain<const N: usize>(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
-    super::key::read_fixed::<N>(reader, super::key::same)
+fn read_plain<const N: usize>(reader: &mut KeyReader<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+    super::key::read_fixed::<N>(reader, out, super::key::same)
 }

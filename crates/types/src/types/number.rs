@@ -151,20 +151,20 @@ pub(super) fn order_i64(bytes: &[u8], out: &mut Vec<u8>) {
     key::order_fixed::<8>(bytes, out, key::flip_sign);
 }
 
-pub(super) fn read_i8(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
-    key::read_fixed::<1>(reader, key::flip_sign)
+pub(super) fn read_i8(reader: &mut KeyReader<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+    key::read_fixed::<1>(reader, out, key::flip_sign)
 }
 
-pub(super) fn read_i16(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
-    key::read_fixed::<2>(reader, key::flip_sign)
+pub(super) fn read_i16(reader: &mut KeyReader<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+    key::read_fixed::<2>(reader, out, key::flip_sign)
 }
 
-pub(super) fn read_i32(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
-    key::read_fixed::<4>(reader, key::flip_sign)
+pub(super) fn read_i32(reader: &mut KeyReader<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+    key::read_fixed::<4>(reader, out, key::flip_sign)
 }
 
-pub(super) fn read_i64(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
-    key::read_fixed::<8>(reader, key::flip_sign)
+pub(super) fn read_i64(reader: &mut KeyReader<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+    key::read_fixed::<8>(reader, out, key::flip_sign)
 }
 
 /// Transforms a float for byte order: sets the sign bit of positive numbers, inverts all bits of negative ones.
@@ -193,12 +193,12 @@ pub(super) fn order_f64(bytes: &[u8], out: &mut Vec<u8>) {
     key::order_fixed::<8>(bytes, out, |bytes| float_up(encode_f64(f64::from_be_bytes(bytes))));
 }
 
-pub(super) fn read_f32(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
-    key::read_fixed::<4>(reader, float_down)
+pub(super) fn read_f32(reader: &mut KeyReader<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+    key::read_fixed::<4>(reader, out, float_down)
 }
 
-pub(super) fn read_f64(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
-    key::read_fixed::<8>(reader, float_down)
+pub(super) fn read_f64(reader: &mut KeyReader<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+    key::read_fixed::<8>(reader, out, float_down)
 }
 
 /// Encodes a parsed text; an empty text gives empty bytes. `complaint` starts the message for an invalid text.

@@ -64,16 +64,16 @@ pub(super) fn order_boolean(bytes: &[u8], out: &mut Vec<u8>) {
     key::order_fixed::<1>(bytes, out, |[byte]| [u8::from(byte != 0)]);
 }
 
-pub(super) fn read_boolean(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
-    key::read_fixed::<1>(reader, key::same)
+pub(super) fn read_boolean(reader: &mut KeyReader<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+    key::read_fixed::<1>(reader, out, key::same)
 }
 
 pub(super) fn order_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     key::escape(bytes, out);
 }
 
-pub(super) fn read_bytes(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
-    reader.escaped()
+pub(super) fn read_bytes(reader: &mut KeyReader<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+    reader.escaped(out)
 }
 
 pub(super) fn parse_ascii(text: &str) -> Result<Vec<u8>, Invalid> {

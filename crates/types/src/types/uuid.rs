@@ -78,8 +78,8 @@ pub(super) fn order_timeuuid(bytes: &[u8], out: &mut Vec<u8>) {
     key::order_fixed::<16>(bytes, out, |b| signed_half(time_first(b)));
 }
 
-pub(super) fn read_timeuuid(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
-    key::read_fixed::<16>(reader, |b| time_last(signed_half(b)))
+pub(super) fn read_timeuuid(reader: &mut KeyReader<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+    key::read_fixed::<16>(reader, out, |b| time_last(signed_half(b)))
 }
 
 /// Marker, version, then the bytes in order of significance.
@@ -94,15 +94,16 @@ pub(super) fn order_uuid(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn read_uuid(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
+pub(super) fn read_uuid(reader: &mut KeyReader<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
     match reader.byte()? {
-        key::EMPTY => Ok(Vec::new()),
+        key::EMPTY => Ok(()),
         key::VALUE => {
             let version = reader.byte()?;
             let b = reader.array()?;
-            Ok(if version == 1 { time_last(b) } else { b }.to_vec())
+            out.extend_from_slice(&if version == 1 { time_last(b) } else { b });
+            Ok(())
         }
-        key::RAW => reader.escaped(),
+        key::RAW => reader.escaped(out),
         _ => Err(Corrupt("uuid")),
     }
 }

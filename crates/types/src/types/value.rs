@@ -135,7 +135,7 @@ impl CqlType {
         let start = out.len();
         self.order(bytes, out);
         if self.has_equal_forms() {
-            let canonical = self.read_order(&mut KeyReader::new(out.get(start..).unwrap_or_default(), false));
+            let canonical = self.read(&mut KeyReader::new(out.get(start..).unwrap_or_default(), false));
             if canonical.is_ok_and(|canonical| canonical == bytes) {
                 out.push(0);
             } else {
@@ -159,18 +159,38 @@ impl CqlType {
     /// # Errors
     /// When that function did not write the bytes.
     pub fn decode_key(&self, input: &mut &[u8], order: impl Into<KeyOrder>) -> Result<Bytes, Corrupt> {
+        let mut bytes = Vec::new();
+        self.decode_key_into(input, order, &mut bytes)?;
+        Ok(bytes.into())
+    }
+
+    /// As [`CqlType::decode_key`]; appends the value to `out`. After an error some of it may be there.
+    ///
+    /// # Errors
+    /// As [`CqlType::decode_key`].
+    pub fn decode_key_into(
+        &self,
+        input: &mut &[u8],
+        order: impl Into<KeyOrder>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Corrupt> {
         let order = order.into();
+        let start = out.len();
         let mut reader = KeyReader::new(input, order.descending);
-        let mut bytes = self.read_order(&mut reader)?;
+        self.read_order(&mut reader, out)?;
         if self.has_equal_forms() {
             match reader.byte()? {
                 0 => {}
-                1 => bytes = reader.escaped()?,
+                1 => {
+                    out.truncate(start);
+                    reader.escaped(out)?;
+                }
                 _ => return Err(Corrupt("trailer")),
             }
         }
         *input = reader.rest();
-        Ok(lowered(bytes, order).into())
+        lower(out, start, order);
+        Ok(())
     }
 
     /// Decodes a value from [`CqlType::encode_key_order`] and advances `input` past it. Of equal values it is the one
@@ -181,9 +201,10 @@ impl CqlType {
     pub fn decode_key_order(&self, input: &mut &[u8], order: impl Into<KeyOrder>) -> Result<Bytes, Corrupt> {
         let order = order.into();
         let mut reader = KeyReader::new(input, order.descending);
-        let bytes = self.read_order(&mut reader)?;
+        let mut bytes = self.read(&mut reader)?;
         *input = reader.rest();
-        Ok(lowered(bytes, order).into())
+        lower(&mut bytes, 0, order);
+        Ok(bytes.into())
     }
 
     fn order(&self, bytes: &[u8], out: &mut Vec<u8>) {
@@ -230,42 +251,58 @@ impl CqlType {
         }
     }
 
-    fn read_order(&self, reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
+    /// The value of what [`CqlType::order`] wrote.
+    fn read(&self, reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
+        let mut bytes = Vec::new();
+        self.read_order(reader, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// As [`CqlType::read`]; appends the value to `out`.
+    fn read_order(&self, reader: &mut KeyReader<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
         match self {
-            Self::Native(native) => return (native.row().read_order)(reader),
-            Self::Custom(_) => return reader.escaped(),
-            Self::Frozen(inner) => return inner.read_order(reader),
+            Self::Native(native) => return (native.row().read_order)(reader, out),
+            Self::Custom(_) => return reader.escaped(out),
+            Self::Frozen(inner) => return inner.read_order(reader, out),
             _ => {}
         }
         match reader.byte()? {
-            EMPTY => return Ok(Vec::new()),
+            EMPTY => return Ok(()),
             VALUE => {}
-            key::RAW => return reader.escaped(),
+            key::RAW => return reader.escaped(out),
             _ => return Err(Corrupt("marker")),
         }
+        out.extend_from_slice(&self.read_elements(reader)?);
+        Ok(())
+    }
+
+    /// The value of several, after its marker.
+    fn read_elements(&self, reader: &mut KeyReader<'_>) -> Result<Bytes, Corrupt> {
         match self {
             Self::List(element) | Self::Set(element) => {
                 let mut elements = Vec::new();
                 while more(reader)? {
-                    elements.push(element.read_order(reader)?);
+                    elements.push(element.read(reader)?);
                 }
-                Ok(compound::encode_list(elements.iter().map(Vec::as_slice)).into())
+                Ok(compound::encode_list(elements.iter().map(Vec::as_slice)))
             }
             Self::Map(key_type, value_type) => {
                 let mut entries = Vec::new();
                 while more(reader)? {
-                    entries.push((key_type.read_order(reader)?, value_type.read_order(reader)?));
+                    entries.push((key_type.read(reader)?, value_type.read(reader)?));
                 }
-                Ok(compound::encode_map(entries.iter().map(|(k, v)| (k.as_slice(), v.as_slice()))).into())
+                Ok(compound::encode_map(
+                    entries.iter().map(|(k, v)| (k.as_slice(), v.as_slice())),
+                ))
             }
             Self::Tuple(types) => read_fields(reader, types.iter()),
             Self::User(user) => read_fields(reader, user.fields.iter().map(|(_, field_type)| field_type)),
             Self::Vector(element, count) => {
                 let mut elements = Vec::new();
                 for _ in 0..*count {
-                    elements.push(element.read_order(reader)?);
+                    elements.push(element.read(reader)?);
                 }
-                Ok(element.encode_vector(elements.iter().map(Vec::as_slice)).into())
+                Ok(element.encode_vector(elements.iter().map(Vec::as_slice)))
             }
             Self::Native(_) | Self::Custom(_) | Self::Frozen(_) => Err(Corrupt("marker")),
         }
@@ -359,12 +396,13 @@ fn arrange(out: &mut [u8], start: usize, order: KeyOrder) {
     }
 }
 
-/// The text whose bytes lay in this order, the direction undone.
-fn lowered(mut bytes: Vec<u8>, order: KeyOrder) -> Vec<u8> {
-    for byte in bytes.iter_mut().filter(|_| order.by_utf16) {
-        *byte = utf16::lowered(*byte);
+/// Makes the bytes from `start` on, which lay in this order, those of the text; the direction is undone already.
+fn lower(bytes: &mut [u8], start: usize, order: KeyOrder) {
+    if order.by_utf16 {
+        for byte in bytes.iter_mut().skip(start) {
+            *byte = utf16::lowered(*byte);
+        }
     }
-    bytes
 }
 
 /// Whether another element follows in a key.
@@ -446,7 +484,7 @@ fn order_fields<'t>(bytes: &[u8], types: impl ExactSizeIterator<Item = &'t CqlTy
 fn read_fields<'t>(
     reader: &mut KeyReader<'_>,
     types: impl ExactSizeIterator<Item = &'t CqlType>,
-) -> Result<Vec<u8>, Corrupt> {
+) -> Result<Bytes, Corrupt> {
     let mut fields: Vec<Option<Vec<u8>>> = Vec::with_capacity(types.len());
     let mut ended = false;
     for field_type in types {
@@ -457,12 +495,12 @@ fn read_fields<'t>(
                 None
             }
             NULL => None,
-            FIELD => Some(field_type.read_order(reader)?),
+            FIELD => Some(field_type.read(reader)?),
             _ => return Err(Corrupt("tuple")),
         });
     }
     if !ended && reader.byte()? != END {
         return Err(Corrupt("tuple"));
     }
-    Ok(compound::encode_tuple(fields.iter().map(Option::as_deref)).into())
+    Ok(compound::encode_tuple(fields.iter().map(Option::as_deref)))
 }

@@ -47,12 +47,12 @@ const RUN_BYTES: usize = 200;
 
 /// The logical partitions of a table that share a token: nearly always one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::storage) struct Home {
+pub(in crate::storage) struct TableToken {
     table: TableId,
     token: i64,
 }
 
-impl Home {
+impl TableToken {
     /// That of a row's key. `None` means that its table may be ordered by partition key, or that it is no row's key.
     fn of(key: &[u8]) -> Option<Self> {
         let (table, token) = key::table_and_token_of(key)?;
@@ -73,8 +73,8 @@ pub(in crate::storage) struct Interval {
 }
 
 impl Interval {
-    /// A range that lies in one partition, and its home. `None` means that it does not, or that it has no runs.
-    pub(in crate::storage) fn of(range: &KeyRange) -> Option<(Home, Self)> {
+    /// A range that lies in one partition, and its token. `None` means that it does not, or that it has no runs.
+    pub(in crate::storage) fn of(range: &KeyRange) -> Option<(TableToken, Self)> {
         let from = match &range.start {
             Bound::Included(key) => key.clone(),
             Bound::Excluded(key) => behind(key),
@@ -85,8 +85,8 @@ impl Interval {
             Bound::Excluded(key) => key.clone(),
             Bound::Unbounded => return None,
         };
-        let home = Home::of(&from)?;
-        (Some(home) == Home::of(&to)).then_some((home, Self { from, to }))
+        let token = TableToken::of(&from)?;
+        (Some(token) == TableToken::of(&to)).then_some((token, Self { from, to }))
     }
 
     /// The same keys as a range.
@@ -342,7 +342,7 @@ pub(in crate::storage) enum Begin {
 
 #[derive(Debug)]
 struct Partition {
-    home: Home,
+    token: TableToken,
     /// In the order of keys; no two overlap.
     runs: Vec<Arc<Run>>,
     bytes: usize,
@@ -350,9 +350,9 @@ struct Partition {
 }
 
 impl Partition {
-    const fn new(home: Home) -> Self {
+    const fn new(token: TableToken) -> Self {
         Self {
-            home,
+            token,
             runs: Vec::new(),
             bytes: PARTITION_BYTES,
             was_read: false,
@@ -439,7 +439,7 @@ impl Partition {
 
 impl Kept for Partition {
     fn hash(&self) -> u64 {
-        self.home.hash()
+        self.token.hash()
     }
 
     fn bytes(&self) -> usize {
@@ -460,9 +460,9 @@ struct Shard {
 
 impl Shard {
     /// Changes a partition, if it is there.
-    fn change(&mut self, home: Home, change: impl FnOnce(&mut Partition)) {
-        let is_it = |partition: &Partition| partition.home == home;
-        self.partitions.change(home.hash(), |partition| {
+    fn change(&mut self, token: TableToken, change: impl FnOnce(&mut Partition)) {
+        let is_it = |partition: &Partition| partition.token == token;
+        self.partitions.change(token.hash(), |partition| {
             if is_it(partition) {
                 change(partition);
             }
@@ -487,16 +487,16 @@ impl Runs {
         }
     }
 
-    fn shard(&self, home: Home) -> Option<MutexGuard<'_, Shard>> {
+    fn shard(&self, token: TableToken) -> Option<MutexGuard<'_, Shard>> {
         // Bits from the middle: the shard's own map uses the low and the high ones.
-        let shard = usize::try_from(home.hash() >> 32).unwrap_or(0) % SHARDS;
+        let shard = usize::try_from(token.hash() >> 32).unwrap_or(0) % SHARDS;
         let shard = self.shards.get(shard)?;
         Some(shard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Has `change` change a shard, and counts the bytes again.
-    fn change(&self, home: Home, change: impl FnOnce(&mut Shard)) {
-        if let Some(mut shard) = self.shard(home) {
+    fn change(&self, token: TableToken, change: impl FnOnce(&mut Shard)) {
+        if let Some(mut shard) = self.shard(token) {
             let before = shard.partitions.bytes();
             change(&mut shard);
             let after = shard.partitions.bytes();
@@ -513,7 +513,7 @@ impl Runs {
     }
 
     /// What is known of the first keys of an interval, in this order, at a snapshot.
-    pub(in crate::storage) fn begin(&self, home: Home, keys: &Interval, order: Order, at: CommitSeq) -> Begin {
+    pub(in crate::storage) fn begin(&self, token: TableToken, keys: &Interval, order: Order, at: CommitSeq) -> Begin {
         let mut begin = Begin::Hole {
             until: match order {
                 Order::Forward => keys.to.clone(),
@@ -524,12 +524,12 @@ impl Runs {
         if self.shard_bytes_max == 0 {
             return begin;
         }
-        self.change(home, |shard| {
-            if let Some(partition) = shard.partitions.get(home.hash()).filter(|found| found.home == home) {
+        self.change(token, |shard| {
+            if let Some(partition) = shard.partitions.get(token.hash()).filter(|found| found.token == token) {
                 partition.was_read = true;
                 begin = partition.begin(keys, order, at);
             } else {
-                shard.partitions.put(Partition::new(home));
+                shard.partitions.put(Partition::new(token));
                 shard.partitions.evict(self.shard_bytes_max);
             }
         });
@@ -537,14 +537,14 @@ impl Runs {
     }
 
     /// Keeps a run that was read from the engine at a snapshot, unless a commit came between.
-    pub(super) fn add(&self, home: Home, mut run: Run, at: CommitSeq) {
-        self.change(home, |shard| {
+    pub(super) fn add(&self, token: TableToken, mut run: Run, at: CommitSeq) {
+        self.change(token, |shard| {
             if shard.touched > at {
                 return;
             }
             // No commit changed the shard between `touched` and `at`, so the rows are valid from `touched` on.
             run.seq = shard.touched;
-            shard.change(home, |partition| {
+            shard.change(token, |partition| {
                 partition.add(run, self.shard_bytes_max / LARGEST_PART)
             });
             shard.partitions.evict(self.shard_bytes_max);
@@ -556,10 +556,10 @@ impl Runs {
         if self.shard_bytes_max == 0 {
             return;
         }
-        if let Some(home) = Home::of(key) {
-            self.change(home, |shard| {
+        if let Some(token) = TableToken::of(key) {
+            self.change(token, |shard| {
                 shard.touched = seq;
-                shard.change(home, |partition| partition.cut(key));
+                shard.change(token, |partition| partition.cut(key));
             });
         }
     }

@@ -373,12 +373,12 @@ impl Published {
         cache: &RowCache,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<Stride> {
-        let Some((home, mut keys)) = Interval::of(range) else {
+        let Some((token, mut keys)) = Interval::of(range) else {
             return self.scan(Space::Rows, range, order, visit);
         };
         let mut visited = 0;
         while !keys.is_empty() {
-            match cache.begin(home, &keys, order, self.seq) {
+            match cache.begin(token, &keys, order, self.seq) {
                 Begin::Run(run) => {
                     let (rows, flow) = run.visit(&keys, order, &mut *visit);
                     if flow.is_break() {
@@ -403,7 +403,7 @@ impl Published {
                     let is_done = !is_whole;
                     is_whole &= matches!(stride, Stride::Done);
                     if let Some(run) = read.and_then(|read| read.run(hole, order, is_whole)) {
-                        cache.add_run(home, run, self.seq);
+                        cache.add_run(token, run, self.seq);
                     }
                     if is_done || !is_whole {
                         return Ok(stride);

@@ -74,7 +74,7 @@ pub struct BucketCache {
 pub struct Options {
     /// When a commit is answered.
     pub durability: Durability,
-    /// Most bytes of rows and keys cached for point reads; 0 disables the cache. The memory engine ignores it.
+    /// Most bytes of rows and keys cached for reads; 0 disables the cache. The memory engine ignores it.
     pub row_cache_bytes_max: usize,
     /// Most bytes of the absence filter, which lets new rows be written without a search for old ones; 0 disables it.
     /// `file:` only.
