@@ -8,13 +8,16 @@ use std::time::{Duration, Instant};
 
 /// Rows in a partition of `bench.wide`.
 const ROWS_PER_PARTITION: i32 = 1000;
+/// What an answer must hold, of the values that were sent.
+type Holds = fn(&[Bound]) -> Vec<u8>;
+
 /// A statement and the values that go with it.
 #[derive(Debug)]
 struct Statement {
     text: &'static str,
     values: fn(&mut fastrand::Rng, &Load) -> Vec<Bound>,
-    /// What the answer must hold, of the values that were sent. `None` means that no answer is looked into.
-    holds: Option<fn(&[Bound]) -> Vec<u8>>,
+    /// `None` means that no answer is looked into.
+    holds: Option<Holds>,
 }
 
 /// How statements are sent.

@@ -266,6 +266,7 @@ impl Share {
 
     /// Whether the client has disconnected.
     #[must_use]
+    #[inline]
     pub fn has_left(&self) -> bool {
         self.has_left.load(Ordering::Relaxed)
     }

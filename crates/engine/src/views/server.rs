@@ -215,9 +215,10 @@ pub(super) static FIGURES: &[Figure<Server>] = &[
     })
     .json("row_cache.misses")
     .counter("row_cache_misses_total"),
-    Figure::new("Bytes in the row cache now: single rows, and slices of partitions.", |of: &Server| {
-        Value::Count(of.store.row_cache_bytes)
-    })
+    Figure::new(
+        "Bytes in the row cache now: single rows, and slices of partitions.",
+        |of: &Server| Value::Count(of.store.row_cache_bytes),
+    )
     .json("row_cache.bytes")
     .gauge("row_cache_bytes"),
     Figure::new("Bytes that the row cache may take.", |of: &Server| {

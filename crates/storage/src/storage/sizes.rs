@@ -60,13 +60,11 @@ impl Sizes {
         self.0.iter().map(|(table, _)| *table)
     }
 
-    /// Counts the change of one row.
-    pub(super) fn count(&mut self, key: &[u8], before: Option<usize>, after: Option<usize>) -> Option<TableId> {
-        let table = u32::from_be_bytes(*key.first_chunk::<4>()?);
+    /// Counts the change of one row of a table; lengths in bytes, `None` means no value.
+    pub(super) fn count(&mut self, table: TableId, key_len: usize, before: Option<usize>, after: Option<usize>) {
         let mut size = self.get(table);
-        size.count(key.len(), before, after);
+        size.count(key_len, before, after);
         self.set(table, size);
-        Some(table)
     }
 
     /// The size of a range of row keys.

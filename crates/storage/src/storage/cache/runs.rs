@@ -211,7 +211,7 @@ impl Run {
     }
 
     fn bytes(&self) -> usize {
-        let spans = self.rows().len() * size_of::<Span>();
+        let spans = size_of_val(self.rows());
         RUN_BYTES + self.keys.from.len() + self.keys.to.len() + spans + self.row_bytes
     }
 

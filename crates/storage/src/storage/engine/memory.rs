@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use imbl::OrdMap;
 
-use super::{DeletionTables, Order, Stride, add_table, bounds, is_counted, remove_tables, walk_stride};
+use super::{DeletionTables, Order, Stride, add_table, bounds, is_counted, remove_tables, table_of, walk_stride};
 use crate::storage::batch::{Batch, Change, Space, check_row_bytes, merge_values};
 use crate::storage::change_log::Logging;
 use crate::storage::derivation::{self, Derivations};
@@ -314,14 +314,16 @@ impl State {
         if space == Space::Deletions && after.is_some() {
             add_table(&mut self.deletion_tables, &key);
         }
-        let counted = is_counted(space).then(|| key.clone());
+        let counted = table_of(&key)
+            .filter(|_| is_counted(space))
+            .map(|table| (table, key.len()));
         let map = self.map_mut(space);
         let before = match value {
             Some(value) => map.insert(Arc::from(key), value),
             None => map.remove(key.as_slice()),
         };
-        if let Some(key) = counted {
-            self.sizes.count(&key, before.as_ref().map(Bytes::len), after);
+        if let Some((table, key_len)) = counted {
+            self.sizes.count(table, key_len, before.as_ref().map(Bytes::len), after);
         }
     }
 }
