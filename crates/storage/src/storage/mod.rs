@@ -11,8 +11,8 @@
 //! answer sees the write.
 //!
 //! **Life of a read.** [`Store::snapshot`] takes what the committer published last, at the cost of a reference count.
-//! [`Store::get`] tries the row cache, then the engine; [`Store::scan`] reads the engine. The reader applies the
-//! partition's [`Deletions`], looked up only for tables that have any, and hides expired cells.
+//! [`Store::get`] tries the row cache, then the engine. [`Store::scan`] reads the engine; inside one logical partition of
+//! a `file:` store it takes what it can from the row cache. The reader applies the partition's [`Deletions`], looked up only for tables that have any, and hides expired cells.
 //!
 //! **Invariants.**
 //! - A batch takes effect as a whole or not at all, in memory and on disk.

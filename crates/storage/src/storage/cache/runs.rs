@@ -327,6 +327,7 @@ impl ReadRows {
             self.buffer.rows.reverse();
         }
         self.buffer.bytes.shrink_to_fit();
+        self.buffer.rows.shrink_to_fit();
         Some(Run::new(known, CommitSeq(0), self.buffer))
     }
 }

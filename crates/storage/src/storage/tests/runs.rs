@@ -166,3 +166,56 @@ async fn the_second_scan_of_a_partition_stays_in_memory_until_a_row_changes() {
     assert_eq!(read().await, 119);
     store.close().await.unwrap();
 }
+
+/// Each batch writes three rows among others with its number. Every scan must show those of one batch, never of an older one than
+/// before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn scans_beside_writes_show_whole_batches_and_never_go_back() {
+    const BATCHES: u32 = 300;
+    let mut place = Place::new("file");
+    place.options.durability = Durability::Periodic(Duration::from_secs(60));
+    let store = place.open().await;
+    let write = async |number: u32| {
+        let mut batch = Batch::new();
+        for n in [0, ROWS / 2, ROWS - 1] {
+            batch.put(Space::Rows, row_key(0, n), number.to_be_bytes().to_vec());
+        }
+        store.commit(batch).await.unwrap();
+    };
+    let mut batch = Batch::new();
+    for n in 0..ROWS {
+        batch.put(Space::Rows, row_key(0, n), Vec::new());
+    }
+    store.commit(batch).await.unwrap();
+    write(0).await;
+    let readers: Vec<_> = (0..3_u64)
+        .map(|seed| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let mut random = fastrand::Rng::with_seed(seed);
+                let (mut last, mut scans) = (0, 0_u32);
+                while last < BATCHES {
+                    let range = drawn_range(&mut random, 0);
+                    let order = if random.bool() { Order::Forward } else { Order::Reverse };
+                    let rows = scanned(&store, &range, order, random.usize(1..ROWS as usize), &store.snapshot()).await;
+                    let mut written = rows.iter().map(|(_, value)| value).filter(|value| !value.is_empty());
+                    if let Some(first) = written.next() {
+                        assert!(written.all(|value| value == first), "rows of two batches");
+                        let number = u32::from_be_bytes(first.as_slice().try_into().unwrap());
+                        assert!(number >= last, "batch {number} after batch {last}");
+                        last = number;
+                    }
+                    scans += 1;
+                }
+                scans
+            })
+        })
+        .collect();
+    for number in 1..=BATCHES {
+        write(number).await;
+    }
+    for reader in readers {
+        assert!(reader.await.unwrap() > 0);
+    }
+    store.close().await.unwrap();
+}
