@@ -11,6 +11,7 @@
 
 mod clock;
 mod runs;
+mod slice;
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,9 +21,10 @@ use bytes::Bytes;
 use foldhash::quality::RandomState;
 
 use self::clock::{Clock, Kept};
-pub(super) use self::runs::{Begin, Interval, ReadRows, Run, Runs, TableToken};
+use self::runs::{Run, Runs, TableToken};
+pub(super) use self::slice::{Next, Slice};
+
 use super::CommitSeq;
-use super::engine::Order;
 #[cfg(feature = "slate")]
 use super::row;
 
@@ -142,13 +144,8 @@ impl RowCache {
         }
     }
 
-    /// What runs know of the first keys of an interval, in this order, at a snapshot.
-    pub(super) fn begin(&self, token: TableToken, keys: &Interval, order: Order, at: CommitSeq) -> Begin {
-        self.runs.begin(token, keys, order, at)
-    }
-
     /// Keeps a run read from the engine at a snapshot, unless a commit came between.
-    pub(super) fn add_run(&self, token: TableToken, run: Run, at: CommitSeq) {
+    fn add_run(&self, token: TableToken, run: Run, at: CommitSeq) {
         self.runs.add(token, run, at);
         // Runs grow by less in the time that it takes to come round than one of them takes.
         let shard = self.gives_next.fetch_add(1, Ordering::Relaxed) % SHARDS;

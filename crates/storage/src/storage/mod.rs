@@ -12,7 +12,7 @@
 //!
 //! **Life of a read.** [`Store::snapshot`] takes what the committer published last, at the cost of a reference count.
 //! [`Store::get`] tries the row cache, then the engine. [`Store::scan`] reads the engine; inside one logical partition of
-//! a `file:` store it takes what it can from the row cache. The reader applies the partition's [`Deletions`], looked up only for tables that have any, and hides expired cells.
+//! it takes what it can from the row cache. The reader applies the partition's [`Deletions`], looked up only for tables that have any, and hides expired cells.
 //!
 //! **Invariants.**
 //! - A batch takes effect as a whole or not at all, in memory and on disk.
@@ -380,8 +380,11 @@ impl Store {
                     Space::Rows => published.scan_rows(range, order, store.cache(), &mut visit)?,
                     _ => published.scan(space, range, order, &mut visit)?,
                 },
-                (Self::Slate(_), View::Slate(published)) => {
-                    return Box::pin(published.scan(space, range, order, visit)).await;
+                (Self::Slate(store), View::Slate(published)) => {
+                    return match space {
+                        Space::Rows => Box::pin(published.scan_rows(range, order, store.cache(), visit)).await,
+                        _ => Box::pin(published.scan(space, range, order, visit)).await,
+                    };
                 }
                 (_, view) => return Err(view.refusal()),
             };

@@ -47,7 +47,7 @@ const RUN_BYTES: usize = 200;
 
 /// The logical partitions of a table that share a token: nearly always one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::storage) struct TableToken {
+pub(super) struct TableToken {
     table: TableId,
     token: i64,
 }
@@ -67,14 +67,14 @@ impl TableToken {
 
 /// The keys from one on and before another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::storage) struct Interval {
-    pub(in crate::storage) from: Vec<u8>,
-    pub(in crate::storage) to: Vec<u8>,
+pub(super) struct Interval {
+    pub(super) from: Vec<u8>,
+    pub(super) to: Vec<u8>,
 }
 
 impl Interval {
     /// A range that lies in one partition, and its token. `None` means that it does not, or that it has no runs.
-    pub(in crate::storage) fn of(range: &KeyRange) -> Option<(TableToken, Self)> {
+    pub(super) fn of(range: &KeyRange) -> Option<(TableToken, Self)> {
         let from = match &range.start {
             Bound::Included(key) => key.clone(),
             Bound::Excluded(key) => behind(key),
@@ -90,7 +90,7 @@ impl Interval {
     }
 
     /// The same keys as a range.
-    pub(in crate::storage) fn range(&self) -> KeyRange {
+    pub(super) fn range(&self) -> KeyRange {
         KeyRange {
             start: Bound::Included(self.from.clone()),
             end: Bound::Excluded(self.to.clone()),
@@ -98,12 +98,12 @@ impl Interval {
     }
 
     /// Whether it has no keys.
-    pub(in crate::storage) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.from >= self.to
     }
 
     /// What is left of it in this order after the part that ends at `until`.
-    pub(in crate::storage) fn go_on(&mut self, order: Order, until: Vec<u8>) {
+    pub(super) fn go_on(&mut self, order: Order, until: Vec<u8>) {
         match order {
             Order::Forward => self.from = until,
             Order::Reverse => self.to = until,
@@ -111,7 +111,7 @@ impl Interval {
     }
 
     /// Its first part in this order, up to `until`.
-    pub(in crate::storage) fn part(&self, order: Order, until: &[u8]) -> Self {
+    pub(super) fn part(&self, order: Order, until: &[u8]) -> Self {
         let mut part = self.clone();
         match order {
             Order::Forward => part.to = until.to_vec(),
@@ -174,7 +174,7 @@ impl Buffer {
 
 /// All stored rows of an interval of keys, or those of one part of a buffer.
 #[derive(Clone, Debug)]
-pub(in crate::storage) struct Run {
+pub(super) struct Run {
     keys: Interval,
     /// The first commit at which it is valid.
     seq: CommitSeq,
@@ -199,7 +199,7 @@ impl Run {
     }
 
     /// The place where it ends in this order.
-    pub(in crate::storage) fn until(&self, order: Order) -> &[u8] {
+    pub(super) fn until(&self, order: Order) -> &[u8] {
         match order {
             Order::Forward => &self.keys.to,
             Order::Reverse => &self.keys.from,
@@ -232,7 +232,7 @@ impl Run {
     }
 
     /// Visits its rows in an interval until `visit` breaks. Returns how many were visited.
-    pub(in crate::storage) fn visit(
+    pub(super) fn visit(
         &self,
         keys: &Interval,
         order: Order,
@@ -297,7 +297,7 @@ impl Run {
 
 /// Rows that a scan reads from the engine, to be left as a run.
 #[derive(Debug, Default)]
-pub(in crate::storage) struct ReadRows {
+pub(super) struct ReadRows {
     buffer: Buffer,
     /// Whether rows were read that it does not hold.
     is_cut: bool,
@@ -305,7 +305,7 @@ pub(in crate::storage) struct ReadRows {
 
 impl ReadRows {
     /// Adds the row that comes next in the order of the scan.
-    pub(in crate::storage) fn push(&mut self, key: &[u8], value: &[u8]) {
+    pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
         self.is_cut = self.is_cut
             || self.buffer.bytes.len() + key.len() + value.len() > READ_BYTES_MAX
             || !self.buffer.push(key, value);
@@ -313,7 +313,7 @@ impl ReadRows {
 
     /// The run that these rows are. `keys` were scanned; `is_whole` tells whether to their end, or only to the last row.
     /// `None` means that nothing is known.
-    pub(in crate::storage) fn run(mut self, keys: Interval, order: Order, is_whole: bool) -> Option<Run> {
+    pub(super) fn run(mut self, keys: Interval, order: Order, is_whole: bool) -> Option<Run> {
         let mut known = keys;
         if self.is_cut || !is_whole {
             let last = self.buffer.key(*self.buffer.rows.last()?);
@@ -334,7 +334,7 @@ impl ReadRows {
 
 /// What is known where a scan begins.
 #[derive(Debug)]
-pub(in crate::storage) enum Begin {
+pub(super) enum Begin {
     /// The rows there.
     Run(Arc<Run>),
     /// Nothing up to this key, in the order of the scan. `is_kept` tells whether a run of it will be kept.
@@ -473,7 +473,7 @@ impl Shard {
 
 /// The runs of a store. With a bound of 0 bytes it keeps none.
 #[derive(Debug)]
-pub(in crate::storage) struct Runs {
+pub(super) struct Runs {
     shards: Box<[Mutex<Shard>]>,
     shard_bytes_max: usize,
     bytes: AtomicUsize,
@@ -514,7 +514,7 @@ impl Runs {
     }
 
     /// What is known of the first keys of an interval, in this order, at a snapshot.
-    pub(in crate::storage) fn begin(&self, token: TableToken, keys: &Interval, order: Order, at: CommitSeq) -> Begin {
+    pub(super) fn begin(&self, token: TableToken, keys: &Interval, order: Order, at: CommitSeq) -> Begin {
         let mut begin = Begin::Hole {
             until: match order {
                 Order::Forward => keys.to.clone(),

@@ -51,7 +51,7 @@ use super::moments::Moment;
 use super::queue_space::QueueSpace;
 use super::{DeletionTables, Order, Stride, walk_stride};
 use crate::storage::batch::{Batch, Space};
-use crate::storage::cache::{Begin, Interval, ReadRows, RowCache};
+use crate::storage::cache::{Next, RowCache, Slice};
 use crate::storage::derivation::Derivations;
 use crate::storage::engine::options::Options;
 use crate::storage::faults::ReadFaults;
@@ -373,50 +373,24 @@ impl Published {
         cache: &RowCache,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<Stride> {
-        let Some((token, mut keys)) = Interval::of(range) else {
+        let Some(mut slice) = Slice::of(range, order, cache, self.seq) else {
             return self.scan(Space::Rows, range, order, visit);
         };
-        let mut visited = 0;
-        while !keys.is_empty() {
-            match cache.begin(token, &keys, order, self.seq) {
-                Begin::Run(run) => {
-                    let (rows, flow) = run.visit(&keys, order, &mut *visit);
-                    if flow.is_break() {
-                        return Ok(Stride::Done);
-                    }
-                    visited += rows;
-                    keys.go_on(order, run.until(order).to_vec());
-                }
-                Begin::Hole { until, is_kept } => {
-                    let hole = keys.part(order, &until);
-                    let mut read = is_kept.then(ReadRows::default);
-                    let (mut is_whole, mut rows) = (true, 0);
-                    let stride = self.scan(Space::Rows, &hole.range(), order, &mut |key, value| {
-                        rows += 1;
-                        if let Some(read) = &mut read {
-                            read.push(key, value);
-                        }
-                        let flow = visit(key, value);
-                        is_whole &= flow.is_continue();
-                        flow
+        loop {
+            match slice.next(visit) {
+                Next::Done => return Ok(Stride::Done),
+                Next::Yield => return Ok(Stride::Rest(slice.rest())),
+                Next::Read(mut hole) => {
+                    let range = hole.range();
+                    let stride = self.scan(Space::Rows, &range, order, &mut |key, value| {
+                        hole.row(key, value, visit)
                     })?;
-                    let is_done = !is_whole;
-                    is_whole &= matches!(stride, Stride::Done);
-                    if let Some(run) = read.and_then(|read| read.run(hole, order, is_whole)) {
-                        cache.add_run(token, run, self.seq);
-                    }
-                    if is_done || !is_whole {
+                    if !slice.has_read(hole, matches!(stride, Stride::Done)) {
                         return Ok(stride);
                     }
-                    visited += rows;
-                    keys.go_on(order, until);
                 }
             }
-            if visited >= super::SCAN_STRIDE_ENTRIES {
-                return Ok(Stride::Rest(keys.range()));
-            }
         }
-        Ok(Stride::Done)
     }
 
     /// One stride of a scan; `visit` as in [`crate::storage::Store::scan`].

@@ -83,7 +83,7 @@ pub(super) fn remove_tables(tables: &mut DeletionTables, range: &KeyRange) {
 }
 
 /// Entries that a scan visits before it yields to other tasks.
-pub(super) const SCAN_STRIDE_ENTRIES: usize = 4096;
+pub(in crate::storage) const SCAN_STRIDE_ENTRIES: usize = 4096;
 
 /// How a stride of a scan ended.
 pub(super) enum Stride {

@@ -87,7 +87,7 @@ use super::moments::Moment;
 use super::queue_space::QueueSpace;
 use super::{DeletionTables, Order, SCAN_STRIDE_ENTRIES};
 use crate::storage::batch::{Batch, Space, merge_values};
-use crate::storage::cache::RowCache;
+use crate::storage::cache::{Next, RowCache, Slice};
 use crate::storage::derivation::Derivations;
 use crate::storage::engine::options::Options;
 use crate::storage::identity::Identity;
@@ -475,6 +475,33 @@ impl Published {
         let value = self.get(Space::Rows, key).await?;
         cache.add(key, value.as_deref().map(Bytes::copy_from_slice), self.seq);
         Ok(value)
+    }
+
+    /// A scan of rows by way of the cache.
+    pub(in crate::storage) async fn scan_rows(
+        &self,
+        range: &KeyRange,
+        order: Order,
+        cache: &RowCache,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()> + Send,
+    ) -> Result<()> {
+        let Some(mut slice) = Slice::of(range, order, cache, self.seq) else {
+            return self.scan(Space::Rows, range, order, visit).await;
+        };
+        loop {
+            match slice.next(&mut visit) {
+                Next::Done => return Ok(()),
+                Next::Yield => tokio::task::yield_now().await,
+                Next::Read(mut hole) => {
+                    let range = hole.range();
+                    let row = |key: &[u8], value: &[u8]| hole.row(key, value, &mut visit);
+                    self.scan(Space::Rows, &range, order, row).await?;
+                    if !slice.has_read(hole, true) {
+                        return Ok(());
+                    }
+                }
+            }
+        }
     }
 
     pub(in crate::storage) async fn scan(

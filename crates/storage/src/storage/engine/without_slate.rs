@@ -133,6 +133,16 @@ impl Published {
         match self.never {}
     }
 
+    pub(in crate::storage) async fn scan_rows(
+        &self,
+        _: &KeyRange,
+        _: Order,
+        _: &RowCache,
+        _: impl FnMut(&[u8], &[u8]) -> ControlFlow<()> + Send,
+    ) -> Result<()> {
+        match self.never {}
+    }
+
     pub(in crate::storage) async fn scan(
         &self,
         _: Space,

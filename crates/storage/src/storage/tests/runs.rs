@@ -120,10 +120,9 @@ async fn a_case(store: &Store, seed: u64, row_bytes: usize) {
     }
 }
 
-#[tokio::test]
-async fn a_scan_shows_what_is_stored_whatever_was_scanned_and_written_before() {
+async fn cases_on(scheme: &str) {
     for seed in 0..24_u64 {
-        let mut place = Place::new("file");
+        let mut place = Place::new(scheme);
         place.options.durability = Durability::Periodic(Duration::from_secs(60));
         // From no cache at all to one that holds everything.
         place.options.row_cache_bytes_max = [0, 40_000, 1 << 20, 64 << 20][usize::try_from(seed % 4).unwrap()];
@@ -135,6 +134,17 @@ async fn a_scan_shows_what_is_stored_whatever_was_scanned_and_written_before() {
         );
         store.close().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_scan_of_a_file_shows_what_is_stored_whatever_was_scanned_and_written_before() {
+    cases_on("file").await;
+}
+
+#[cfg(feature = "slate")]
+#[tokio::test]
+async fn a_scan_of_slatedb_shows_what_is_stored_whatever_was_scanned_and_written_before() {
+    cases_on("slate+memory").await;
 }
 
 #[tokio::test]
