@@ -17,6 +17,7 @@ mod feeds;
 mod load;
 
 use crate::cassandra::Cassandra;
+use crate::figures;
 use crate::raw::Connection;
 use crate::server::{self, Server};
 use crate::{Error, Outcome, tools};
@@ -411,7 +412,7 @@ fn agree(costs: &[f64]) -> bool {
 /// Prints the medians of each server. Returns whether the first holds what `--strict` asks for against Cassandra.
 fn print(kind: Kind, peers: &[Peer], measured: &[Vec<Figures>]) -> bool {
     let median =
-        |rounds: &[Figures], of: fn(&Figures) -> f64| crate::cpu::median(&rounds.iter().map(of).collect::<Vec<_>>());
+        |rounds: &[Figures], of: fn(&Figures) -> f64| figures::median(&rounds.iter().map(of).collect::<Vec<_>>());
     let cost = |rounds: &[Figures]| median(rounds, Figures::cpu_per_operation);
     let of_first = measured.first().map_or(0.0, |rounds| cost(rounds));
     let mut good = true;

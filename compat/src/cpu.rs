@@ -13,6 +13,7 @@
 //! each with its own. A base's program is kept below the cache, so a second run builds only this checkout.
 
 use crate::bench::{self, Kind, Load};
+use crate::figures::median;
 use crate::server::Server;
 use crate::{Error, Outcome, tools};
 use clap::Args;
@@ -127,14 +128,6 @@ pub fn run(options: &Options) -> Outcome<bool> {
 /// Whether a ratio is above the bound; one that is no number is.
 fn is_missed(ratio: f64, max: f64) -> bool {
     !ratio.is_finite() || ratio > max
-}
-
-/// The middle one of some numbers; no number of none.
-pub(crate) fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
-    f64::midpoint(at(values.len().saturating_sub(1) / 2), at(values.len() / 2))
 }
 
 /// The least and the largest of some numbers.

@@ -9,7 +9,7 @@
 //!   press it.
 //! - [`power`], [`eio`], [`damage`], [`jumps`], [`deaf`], [`replay`] and [`soak`] fail what is around a server: its disk's power, calls,
 //!   files, the clock, clients that do not read, a long log, all at once. [`disk`], [`launch`] and [`tools`] serve them.
-//! - [`cpu`] counts the instructions of two programs under the same load.
+//! - [`cpu`] counts the instructions of two programs under the same load; [`figures`] has what is made of several rounds.
 //! - [`bucket_speed`] measures a server over a store of [`objects`] that takes its time; [`bucket_faults`] has the store fail.
 //! - [`bucket_cache`] damages the local cache of a server over a bucket.
 //! - [`owners`] has two servers on one bucket, of which one is killed, or stopped and resumed.
@@ -36,6 +36,7 @@ pub mod driver;
 pub mod eio;
 pub mod error;
 pub mod feed;
+pub mod figures;
 pub mod footprint;
 pub mod generate;
 pub mod golden;

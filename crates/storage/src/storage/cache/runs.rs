@@ -23,8 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::clock::{Clock, Kept};
 use crate::storage::CommitSeq;
-use crate::storage::engine::Order;
 use crate::storage::key::{self, KeyRange, TableId};
+use crate::storage::scanning::Order;
 
 /// Shards; a power of two. Few, so that each has room for long partitions.
 const SHARDS: usize = 16;
@@ -54,7 +54,7 @@ pub(super) struct TableToken {
 
 impl TableToken {
     /// That of a row's key. `None` means that its table may be ordered by partition key, or that it is no row's key.
-    fn of(key: &[u8]) -> Option<Self> {
+    fn of_key(key: &[u8]) -> Option<Self> {
         let (table, token) = key::table_and_token_of(key)?;
         (token != key::ORDERED_TOKEN).then_some(Self { table, token })
     }
@@ -85,8 +85,8 @@ impl Interval {
             Bound::Excluded(key) => key.clone(),
             Bound::Unbounded => return None,
         };
-        let token = TableToken::of(&from)?;
-        (Some(token) == TableToken::of(&to)).then_some((token, Self { from, to }))
+        let token = TableToken::of_key(&from)?;
+        (Some(token) == TableToken::of_key(&to)).then_some((token, Self { from, to }))
     }
 
     /// The same keys as a range.
@@ -557,7 +557,7 @@ impl Runs {
         if self.shard_bytes_max == 0 {
             return;
         }
-        if let Some(token) = TableToken::of(key) {
+        if let Some(token) = TableToken::of_key(key) {
             self.change(token, |shard| {
                 shard.touched = seq;
                 shard.change(token, |partition| partition.cut(key));

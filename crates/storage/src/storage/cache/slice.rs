@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use super::RowCache;
 use super::runs::{Begin, Interval, ReadRows, TableToken};
 use crate::storage::CommitSeq;
-use crate::storage::engine::{Order, SCAN_STRIDE_ENTRIES};
 use crate::storage::key::KeyRange;
+use crate::storage::scanning::{Order, SCAN_STRIDE_ENTRIES};
 
 /// A scan in progress.
 pub(in crate::storage) struct Slice<'c> {

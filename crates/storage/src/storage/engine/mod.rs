@@ -32,17 +32,8 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use super::key::{KeyRange, TableId};
+use super::scanning::{Order, SCAN_STRIDE_ENTRIES};
 use super::{Result, Space};
-
-/// The order of a scan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// From the least key to the greatest.
-    #[default]
-    Forward,
-    /// From the greatest key to the least.
-    Reverse,
-}
 
 /// Tables that have any deletion record; readers of other tables need not search for one.
 pub(super) type DeletionTables = Arc<BTreeSet<TableId>>;
@@ -81,9 +72,6 @@ pub(super) fn remove_tables(tables: &mut DeletionTables, range: &KeyRange) {
         Arc::make_mut(tables).retain(|table| !is_covered(table));
     }
 }
-
-/// Entries that a scan visits before it yields to other tasks.
-pub(in crate::storage) const SCAN_STRIDE_ENTRIES: usize = 4096;
 
 /// How a stride of a scan ended.
 pub(super) enum Stride {
