@@ -348,6 +348,7 @@ fn reach(values: &Values) -> Result<Reach, ConfigError> {
         name: String::new(),
         address: String::new(),
         draw: 0,
+        heard: None,
     })
 }
 

@@ -26,6 +26,7 @@ use helenus_fleet::fleet::PeerName;
 use helenus_fleet::fleet::right::Edge;
 use helenus_fleet::fleet::succession::Turn;
 use helenus_schema::schema::record::Change;
+use helenus_storage::storage::bucket::{HeardLease, LeasePut};
 use helenus_types::consistency::Consistency;
 use helenus_types::wire::response::{Body, ErrorBody, ErrorDetail, Event, Response, StatusChange, TopologyChange};
 
@@ -98,6 +99,8 @@ pub(super) struct Following {
     is_ended: AtomicBool,
     /// Whether the owner has said that its lease may end.
     is_owner_in_doubt: AtomicBool,
+    /// The newest put of the owner's lease that it has told of, and when it did so first, by the clock's time through sleep.
+    heard: Mutex<Option<(LeasePut, Duration)>>,
 }
 
 impl Following {
@@ -116,6 +119,7 @@ impl Following {
             steps: watch::Sender::new(0),
             is_ended: AtomicBool::new(false),
             is_owner_in_doubt: AtomicBool::new(false),
+            heard: Mutex::default(),
         }
     }
 
@@ -236,6 +240,7 @@ impl Following {
         applied.number = followed.number;
         drop(applied);
         self.right.applied(sent);
+        self.hear(followed.lease_put);
         self.is_owner_in_doubt.store(followed.is_in_doubt, Ordering::Release);
         if followed.is_in_doubt {
             self.link.trouble.notify_one();
@@ -317,6 +322,25 @@ impl Following {
             owner: told.owner.clone(),
             silent_millis: u64::try_from(silent.as_millis()).unwrap_or(u64::MAX),
         }
+    }
+
+    fn hear(&self, put: Option<(String, u64)>) {
+        let Some((incarnation, number)) = put else { return };
+        let put = LeasePut { incarnation, number };
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if heard.as_ref().is_none_or(|(known, _)| *known != put) {
+            *heard = Some((put, self.clock.through_sleep()));
+        }
+    }
+
+    /// What the owner has said of its lease last.
+    pub(super) fn heard(&self) -> Option<HeardLease> {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let now = self.clock.through_sleep();
+        heard.map(|(put, at)| HeardLease {
+            put,
+            age: now.saturating_sub(at),
+        })
     }
 
     /// How long this node lets others try first to take a lease that is over. `holder` had it.

@@ -202,6 +202,9 @@ pub(super) struct Followed {
     pub(super) is_in_doubt: bool,
     /// Where another node of the name of the one that asks is up.
     pub(super) namesake: Option<String>,
+    /// The newest put of the owner's lease: its incarnation and its number.
+    #[serde(default)]
+    pub(super) lease_put: Option<(String, u64)>,
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -413,6 +416,7 @@ mod tests {
             agreed: Agreed::default(),
             is_in_doubt: true,
             namesake: Some("127.0.0.1:7000".to_owned()),
+            lease_put: Some(("a-1".to_owned(), 7)),
         };
         let change = |value: Option<&[u8]>| Change {
             key: b"k".to_vec(),

@@ -245,6 +245,12 @@ impl Owning {
             agreed: self.reign.agreed.clone(),
             is_in_doubt: self.is_in_doubt(),
             namesake,
+            lease_put: self
+                .database
+                .engine()
+                .upkeep()
+                .lease_put()
+                .map(|put| (put.incarnation, put.number)),
         };
         Ok(encode_followed(&followed, &records))
     }

@@ -168,6 +168,7 @@ impl Course {
             if self.is_stopped() {
                 return Ok(());
             }
+            Arc::make_mut(&mut self.owner.engine.store.reach).heard = self.following.heard();
             // Waits for the end of the lease, or finds that its holder renews it.
             let done = tokio::select! {
                 done = Database::open(self.owner.engine.clone()) => done,

@@ -18,6 +18,7 @@ use crate::engine::terms::clock::WriteClock;
 use crate::partition::{LoadLimits, Stores};
 use helenus_base::clock::Clock;
 use helenus_storage::storage::Swept;
+use helenus_storage::storage::bucket::LeasePut;
 use helenus_types::functions::Timeuuids;
 
 /// The upkeep of a database ([`super::Engine::upkeep`]). Requests do not wait for it, and it may stop anywhere.
@@ -158,6 +159,12 @@ impl<'a> Upkeep<'a> {
     #[must_use]
     pub fn lease_left(self) -> Option<Duration> {
         self.stores.main().lease_left()
+    }
+
+    /// The newest put of the lease of the bucket, for other nodes. `None` means that the data is in no bucket.
+    #[must_use]
+    pub fn lease_put(self) -> Option<LeasePut> {
+        self.stores.main().lease_put()
     }
 
     /// Writes a record in each open store, durably, and reads it back; concurrently, up to a limit. Skips a store that

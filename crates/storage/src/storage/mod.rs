@@ -565,6 +565,17 @@ impl Store {
         }
     }
 
+    /// The newest put of the lease of the bucket, for other nodes. `None` means that the data is in no bucket.
+    #[must_use]
+    pub fn lease_put(&self) -> Option<bucket::LeasePut> {
+        match self {
+            Self::Memory(_) | Self::Fjall(_) => None,
+            Self::Slate(store) => store.lease_put(),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(_) => None,
+        }
+    }
+
     /// Why another server may have written here since this one did. `None` means that this one is the only writer.
     #[must_use]
     pub fn taken_over(&self) -> Option<Error> {

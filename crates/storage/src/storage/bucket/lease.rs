@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use slatedb::object_store::UpdateVersion;
 
+use super::{HeardLease, LeasePut};
 use crate::storage::bucket_refusal::Refusal;
 
 const FORMAT: &str = "helenus lease 1";
@@ -111,6 +112,34 @@ struct Seen {
     is_changed: bool,
 }
 
+impl Seen {
+    /// Whether the lease has lasted too long without a change.
+    fn outcome(&self, lease: &Lease, now: Duration) -> Found {
+        let longest = lease.length + lease.length / 100 + Duration::from_millis(50);
+        if now.saturating_sub(self.since) >= longest {
+            Found::Over
+        } else {
+            Found::Unknown
+        }
+    }
+}
+
+/// A put of which the holder has told this server.
+#[derive(Debug)]
+pub(super) struct Heard {
+    put: LeasePut,
+    at: Duration,
+}
+
+impl Heard {
+    pub(super) fn of(heard: &HeardLease, now: Duration) -> Self {
+        Self {
+            put: heard.put.clone(),
+            at: now.saturating_sub(heard.age),
+        }
+    }
+}
+
 /// The result of one check of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
@@ -124,35 +153,32 @@ pub(super) enum Found {
 
 impl Watch {
     /// Evaluates the lease found now. The holder counts its lease from before it sent its put; this server counts from
-    /// when it first saw the tag. So the holder's lease ends first. Only the rates of the two clocks matter: a
+    /// when it first saw the tag, or heard of the put from its holder. So the holder's lease ends first. Only the rates of the two clocks matter: a
     /// hundredth of the length and 50 ms are added for their difference.
     ///
     /// A holder that changes its lease once may be dead: the bucket may carry out its last put late. It cannot carry
     /// out two, as each names the tag of the one before.
-    pub(super) fn check(&mut self, lease: &Lease, tag: &UpdateVersion, now: Duration) -> Found {
+    pub(super) fn check(&mut self, lease: &Lease, tag: &UpdateVersion, heard: Option<&Heard>, now: Duration) -> Found {
         if !lease.is_live {
             return Found::Over;
         }
         let is_changed = match &self.seen {
-            Some(seen) if seen.tag == *tag => {
-                let longest = lease.length + lease.length / 100 + Duration::from_millis(50);
-                return if now.saturating_sub(seen.since) >= longest {
-                    Found::Over
-                } else {
-                    Found::Unknown
-                };
-            }
+            Some(seen) if seen.tag == *tag => return seen.outcome(lease, now),
             Some(seen) if seen.is_changed || seen.incarnation != lease.incarnation => return Found::Alive,
             Some(_) => true,
             None => false,
         };
-        self.seen = Some(Seen {
+        // The holder has sent this put before it spoke of it.
+        let is_heard = |heard: &&Heard| heard.put.incarnation == lease.incarnation && heard.put.number == lease.put;
+        let seen = Seen {
             incarnation: lease.incarnation.clone(),
             tag: tag.clone(),
-            since: now,
+            since: heard.filter(is_heard).map_or(now, |heard| heard.at),
             is_changed,
-        });
-        Found::Unknown
+        };
+        let found = seen.outcome(lease, now);
+        self.seen = Some(seen);
+        found
     }
 }
 
@@ -201,28 +227,32 @@ mod tests {
     fn a_lease_is_over_only_after_its_length_without_a_renewal() {
         let at = Duration::from_millis;
         let mut watch = Watch::default();
-        assert_eq!(watch.check(&lease(), &tag("1"), at(1000)), Found::Unknown);
-        assert_eq!(watch.check(&lease(), &tag("1"), at(3570)), Found::Unknown);
-        assert_eq!(watch.check(&lease(), &tag("1"), at(3575)), Found::Over);
-        assert_eq!(watch.check(&lease(), &tag("2"), at(9000)), Found::Unknown, "put late");
-        assert_eq!(watch.check(&lease(), &tag("2"), at(11_574)), Found::Unknown);
-        assert_eq!(watch.check(&lease(), &tag("2"), at(11_575)), Found::Over);
+        assert_eq!(watch.check(&lease(), &tag("1"), None, at(1000)), Found::Unknown);
+        assert_eq!(watch.check(&lease(), &tag("1"), None, at(3570)), Found::Unknown);
+        assert_eq!(watch.check(&lease(), &tag("1"), None, at(3575)), Found::Over);
+        assert_eq!(
+            watch.check(&lease(), &tag("2"), None, at(9000)),
+            Found::Unknown,
+            "put late"
+        );
+        assert_eq!(watch.check(&lease(), &tag("2"), None, at(11_574)), Found::Unknown);
+        assert_eq!(watch.check(&lease(), &tag("2"), None, at(11_575)), Found::Over);
     }
 
     #[test]
     fn a_holder_that_renews_twice_or_has_just_come_is_alive() {
         let at = Duration::from_millis;
         let mut watch = Watch::default();
-        assert_eq!(watch.check(&lease(), &tag("1"), at(1000)), Found::Unknown);
-        assert_eq!(watch.check(&lease(), &tag("2"), at(1800)), Found::Unknown);
-        assert_eq!(watch.check(&lease(), &tag("3"), at(2600)), Found::Alive);
+        assert_eq!(watch.check(&lease(), &tag("1"), None, at(1000)), Found::Unknown);
+        assert_eq!(watch.check(&lease(), &tag("2"), None, at(1800)), Found::Unknown);
+        assert_eq!(watch.check(&lease(), &tag("3"), None, at(2600)), Found::Alive);
         let other = Lease {
             incarnation: "b-1".into(),
             ..lease()
         };
         let mut watch = Watch::default();
-        assert_eq!(watch.check(&lease(), &tag("1"), at(1000)), Found::Unknown);
-        assert_eq!(watch.check(&other, &tag("2"), at(3600)), Found::Alive);
+        assert_eq!(watch.check(&lease(), &tag("1"), None, at(1000)), Found::Unknown);
+        assert_eq!(watch.check(&other, &tag("2"), None, at(3600)), Found::Alive);
     }
 
     #[test]
@@ -231,6 +261,39 @@ mod tests {
             is_live: false,
             ..lease()
         };
-        assert_eq!(Watch::default().check(&lease, &tag("1"), Duration::ZERO), Found::Over);
+        assert_eq!(
+            Watch::default().check(&lease, &tag("1"), None, Duration::ZERO),
+            Found::Over
+        );
+    }
+
+    #[test]
+    fn a_lease_counts_from_when_its_put_was_heard_of_and_no_other_put() {
+        let at = Duration::from_millis;
+        let heard = |number| Heard {
+            put: LeasePut {
+                incarnation: "a-1".into(),
+                number,
+            },
+            at: at(1000),
+        };
+        let (same, earlier) = (heard(7), heard(6));
+        let mut watch = Watch::default();
+        assert_eq!(watch.check(&lease(), &tag("1"), Some(&same), at(3000)), Found::Unknown);
+        assert_eq!(watch.check(&lease(), &tag("1"), Some(&same), at(3575)), Found::Over);
+        assert_eq!(
+            Watch::default().check(&lease(), &tag("1"), Some(&same), at(3575)),
+            Found::Over
+        );
+        let mut watch = Watch::default();
+        assert_eq!(
+            watch.check(&lease(), &tag("1"), Some(&earlier), at(3575)),
+            Found::Unknown
+        );
+        assert_eq!(
+            watch.check(&lease(), &tag("1"), Some(&earlier), at(6149)),
+            Found::Unknown
+        );
+        assert_eq!(watch.check(&lease(), &tag("1"), Some(&earlier), at(6150)), Found::Over);
     }
 }

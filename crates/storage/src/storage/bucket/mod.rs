@@ -88,6 +88,26 @@ pub struct Reach {
     pub address: String,
     /// A random number that identifies this process's claim and check.
     pub draw: u64,
+    /// What the holder of the lease has said of it. `None` means that nothing is known but what the bucket has.
+    pub heard: Option<HeardLease>,
+}
+
+/// One put of a lease, by its holder's count. No two puts of a prefix have one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeasePut {
+    /// Identifies the acquisition.
+    pub incarnation: String,
+    /// Number of puts of the incarnation, including this one.
+    pub number: u64,
+}
+
+/// A put of which its holder has told that it was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeardLease {
+    /// The put.
+    pub put: LeasePut,
+    /// How long ago it was heard, by a clock that counts the machine's sleep.
+    pub age: Duration,
 }
 
 /// Encryption by S3, by the header of each put.

@@ -3,7 +3,8 @@
 //! - **A holder** trusts its lease until the time when it sent its newest confirmed put, plus the lease's length. That
 //!   end is one number, against which each snapshot of a store is checked *after* it was taken.
 //! - **Another server** takes the prefix when the lease was released, or when it has not changed since it was first seen
-//!   for its whole length, plus a hundredth and 50 ms. It puts its own lease by the tag that it watched.
+//!   for its whole length, plus a hundredth and 50 ms. It puts its own lease by the tag that it watched. Nodes of a fleet hear of
+//!   each put from the holder, and count from then.
 //! - **After a put without an answer** the lease is read. If its incarnation is the holder's own, the holder continues.
 //! - **A holder that finds another server's lease** has lost the prefix for good: it reads and writes nothing any more.
 //!
@@ -23,8 +24,8 @@ use tokio::sync::{Mutex, oneshot};
 use tokio::task::JoinHandle;
 
 use super::found::refusal;
-use super::lease::{Found, LEASE, Lease, Watch};
-use super::{Holder, Reach, Reached};
+use super::lease::{Found, Heard, LEASE, Lease, Watch};
+use super::{Holder, LeasePut, Reach, Reached};
 use crate::storage::bucket_refusal::Refusal;
 use helenus_base::clock::Clock;
 
@@ -58,6 +59,8 @@ struct State {
     change_interval: Duration,
     /// When the lease ends, in µs of the clock's time through sleep. 0 means that it is no longer held.
     ends_micros: AtomicU64,
+    /// The number of the newest put that was confirmed.
+    put: AtomicU64,
 }
 
 /// The newest put of the lease.
@@ -92,6 +95,7 @@ impl Owner {
             objects: Arc::clone(&reached.objects),
             change_interval: reached.change_interval,
             ends_micros: AtomicU64::default(),
+            put: AtomicU64::default(),
             clock,
         });
         let held = state.acquire(reach).await?;
@@ -120,6 +124,14 @@ impl Owner {
     pub(in crate::storage) fn lease_left(&self) -> Duration {
         let ends = self.state.ends_micros.load(Ordering::Acquire);
         Duration::from_micros(ends.saturating_sub(self.state.now_micros()))
+    }
+
+    /// The newest put of the lease that was confirmed.
+    pub(in crate::storage) fn lease_put(&self) -> LeasePut {
+        LeasePut {
+            incarnation: self.incarnation.clone(),
+            number: self.state.put.load(Ordering::Acquire),
+        }
     }
 
     /// [`Owner::is_owner`] as a function of its own.
@@ -165,13 +177,15 @@ impl State {
             address: reach.address.clone(),
         };
         let mut watch = Watch::default();
+        let begun = self.clock.through_sleep();
+        let heard = reach.heard.as_ref().map(|heard| Heard::of(heard, begun));
         let mut is_told = false;
         loop {
             let mode = match within(REQUEST_MAX, self.read()).await? {
                 None => PutMode::Create,
                 // The answer to a put was lost.
                 Some((found, tag)) if found.incarnation == lease.incarnation => PutMode::Update(tag),
-                Some((found, tag)) => match watch.check(&found, &tag, self.clock.through_sleep()) {
+                Some((found, tag)) => match watch.check(&found, &tag, heard.as_ref(), self.clock.through_sleep()) {
                     Found::Alive => {
                         return Err(Refusal::InUse {
                             name: found.name,
@@ -211,7 +225,7 @@ impl State {
             let sent = self.now_micros();
             match within(REQUEST_MAX, self.put(&lease, mode)).await {
                 Ok(Some(tag)) => {
-                    self.trust(sent, lease.length);
+                    self.trust(sent, &lease);
                     return Ok(Held { lease, tag });
                 }
                 Ok(None) => {}
@@ -225,10 +239,11 @@ impl State {
         }
     }
 
-    fn trust(&self, sent_micros: u64, length: Duration) {
-        let length = u64::try_from(length.as_micros()).unwrap_or(u64::MAX);
+    fn trust(&self, sent_micros: u64, lease: &Lease) {
+        let length = u64::try_from(lease.length.as_micros()).unwrap_or(u64::MAX);
         self.ends_micros
             .store(sent_micros.saturating_add(length), Ordering::Release);
+        self.put.store(lease.put, Ordering::Release);
     }
 
     async fn read(&self) -> Result<Option<(Lease, UpdateVersion)>, Refusal> {
@@ -318,7 +333,7 @@ impl State {
         match within(request_max, put).await {
             Ok(Some(tag)) => {
                 held.tag = tag;
-                self.trust(sent, held.lease.length);
+                self.trust(sent, &held.lease);
                 return Renewed::Done;
             }
             Ok(None) => {}

@@ -87,6 +87,7 @@ use super::moments::Moment;
 use super::queue_space::QueueSpace;
 use super::{DeletionTables, Order, SCAN_STRIDE_ENTRIES};
 use crate::storage::batch::{Batch, Space, merge_values};
+use crate::storage::bucket::LeasePut;
 use crate::storage::cache::{Next, RowCache, Slice};
 use crate::storage::derivation::Derivations;
 use crate::storage::engine::options::Options;
@@ -311,6 +312,11 @@ impl Store {
     /// How long the lease of the bucket lasts unless it is renewed. `None` means that there is none.
     pub(in crate::storage) fn lease_left(&self) -> Option<Duration> {
         self.home().ok()?.lease_left()
+    }
+
+    /// The newest put of the lease of the bucket. `None` means that there is none.
+    pub(in crate::storage) fn lease_put(&self) -> Option<LeasePut> {
+        self.home().ok()?.lease_put()
     }
 
     /// Why there is no snapshot.

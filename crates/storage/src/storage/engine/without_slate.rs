@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{DeletionTables, Order};
+use crate::storage::bucket::LeasePut;
 use crate::storage::cache::RowCache;
 use crate::storage::purge::Sweeps;
 use crate::storage::{Batch, CommitSeq, Derivations, Error, Estimate, KeyRange, Opening, Options, Result, Space, Url};
@@ -68,6 +69,10 @@ impl Store {
     }
 
     pub(in crate::storage) fn lease_left(&self) -> Option<Duration> {
+        match self.0 {}
+    }
+
+    pub(in crate::storage) fn lease_put(&self) -> Option<LeasePut> {
         match self.0 {}
     }
 

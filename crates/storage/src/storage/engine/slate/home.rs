@@ -25,7 +25,7 @@ use super::places::{DATABASE, number_of};
 use super::put_record;
 use super::tuning::{Patience, READS_AHEAD_MAX, block_cache};
 use crate::storage::address::Address;
-use crate::storage::bucket::{Logs, Mark, Owner, Reached, Wish, claim, claimed, is_used, mark};
+use crate::storage::bucket::{LeasePut, Logs, Mark, Owner, Reached, Wish, claim, claimed, is_used, mark};
 use crate::storage::bucket_refusal::Refusal;
 use crate::storage::engine::directory::{Directory, Wanted, check_identity};
 use crate::storage::engine::durable::Durable;
@@ -275,6 +275,11 @@ impl Home {
     /// How long the lease of the bucket lasts unless it is renewed. `None` means that there is none.
     pub(super) fn lease_left(&self) -> Option<Duration> {
         self.bucket.as_ref().map(|bucket| bucket.owner.lease_left())
+    }
+
+    /// The newest put of the lease of the bucket. `None` means that there is none.
+    pub(super) fn lease_put(&self) -> Option<LeasePut> {
+        self.bucket.as_ref().map(|bucket| bucket.owner.lease_put())
     }
 
     /// Counts a database that is being opened.
