@@ -407,6 +407,8 @@ def main():
     parser.add_argument("--keep")
     parser.add_argument("--patience", type=float, default=1.0, help="how often the time to the next write is allowed, where others share the machine")
     options = parser.parse_args()
+    if unknown := set(options.faults.split(",")) - set(FAULTS):
+        parser.error(f"no fault {', '.join(sorted(unknown))}; there are {', '.join(FAULTS)}")
     chance = random.Random(options.seed)
     print(f"seed {options.seed}, {options.nodes} nodes")
     bucket = os.environ["HELENUS_COMPAT_BUCKET"]
