@@ -55,9 +55,6 @@ NEXT_WRITE_SECONDS_MAX, NEXT_WRITE_SECONDS_P50_MAX, NEXT_WRITE_SECONDS_MAX_OF_TW
 #: Rounds whose median is judged.
 JUDGED_ROUNDS_MIN = 20
 
-#: The same when the owner cannot reach the store (gap fleet-14).
-NEXT_WRITE_SECONDS_MAX_WITHOUT_STORE = 5.5
-
 #: Seconds for which a node keeps its seats after it was heard last.
 SEATED_SECONDS = 10.0
 
@@ -226,8 +223,7 @@ def choose(nodes, clients, options, chance, number):
     affected = [peer if is_of_owner else node] if kind in OF_PEERS else [node]
     name = f"round {number}: {'the owner' if is_of_owner else 'an edge'}, node {node.number}: {kind}"
     name += f", with node {peer.number}" if kind in OF_PEERS else ""
-    seconds_max = NEXT_WRITE_SECONDS_MAX_WITHOUT_STORE if is_of_owner and kind in OF_STORES else NEXT_WRITE_SECONDS_MAX
-    return Round(name, affected, clients, lambda: fault(node, peer, kind, options, chance), seconds_max)
+    return Round(name, affected, clients, lambda: fault(node, peer, kind, options, chance), NEXT_WRITE_SECONDS_MAX)
 
 
 def choose_two(nodes, clients, chance, number):
