@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Rows in a partition of `bench.wide`.
 const ROWS_PER_PARTITION: i32 = 1000;
 /// What an answer must hold, of the values that were sent.
-type Holds = fn(&[Bound]) -> Vec<u8>;
+type Holds = fn(&[Bound], &Load) -> Vec<u8>;
 
 /// A statement and the values that go with it.
 #[derive(Debug)]
@@ -163,13 +163,15 @@ fn bytes_of(value: Option<&Bound>) -> &[u8] {
     }
 }
 
-/// The end of the key's cell, and after the length of the value what it begins with.
-fn cell_and_value(values: &[Bound]) -> Vec<u8> {
-    bytes_of(values.first()).to_vec()
+/// The key, which ends its cell, the length of the value, and what the value begins with: the key again.
+fn cell_and_value(values: &[Bound], load: &Load) -> Vec<u8> {
+    let key = bytes_of(values.first());
+    let length = i32::try_from(load.value_bytes.max(key.len())).unwrap_or(i32::MAX);
+    [key, &length.to_be_bytes(), key].concat()
 }
 
-/// The clustering key of the first row, and what its value begins with: both keys.
-fn slice_begin(values: &[Bound]) -> Vec<u8> {
+/// What the value of the first row begins with: both keys, of which the answer has only the last otherwise.
+fn slice_begin(values: &[Bound], _: &Load) -> Vec<u8> {
     [bytes_of(values.first()), bytes_of(values.get(1))].concat()
 }
 
@@ -307,7 +309,7 @@ impl Client {
         let holds = statement
             .holds
             .filter(|_| is_checked)
-            .map(|holds| holds(&params.values));
+            .map(|holds| holds(&params.values, &self.load));
         match self.phase.form {
             Form::Query => (opcode::QUERY, request::query(4, statement.text, &params), holds),
             _ => (opcode::EXECUTE, request::execute(4, prepared, &params), holds),

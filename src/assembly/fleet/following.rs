@@ -324,6 +324,7 @@ impl Following {
         }
     }
 
+    /// Notes what the owner says of its lease.
     fn hear(&self, put: Option<(String, u64)>) {
         let Some((incarnation, number)) = put else { return };
         let put = LeasePut { incarnation, number };

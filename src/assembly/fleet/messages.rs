@@ -203,7 +203,6 @@ pub(super) struct Followed {
     /// Where another node of the name of the one that asks is up.
     pub(super) namesake: Option<String>,
     /// The newest put of the owner's lease: its incarnation and its number.
-    #[serde(default)]
     pub(super) lease_put: Option<(String, u64)>,
 }
 

@@ -126,6 +126,11 @@ pub(super) fn covers(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>, key: &[u8]) -
     after_start && before_end
 }
 
+/// The least key above another one.
+pub(super) fn after(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
+}
+
 /// The least byte string above every string that begins with `prefix`; `None` when there is none (all bytes 0xFF).
 #[must_use]
 pub fn successor(prefix: &[u8]) -> Option<Vec<u8>> {

@@ -153,8 +153,8 @@ pub(super) enum Found {
 
 impl Watch {
     /// Evaluates the lease found now. The holder counts its lease from before it sent its put; this server counts from
-    /// when it first saw the tag, or heard of the put from its holder. So the holder's lease ends first. Only the rates of the two clocks matter: a
-    /// hundredth of the length and 50 ms are added for their difference.
+    /// when it first saw the tag, or heard of the put from its holder. So the holder's lease ends first. Only the rates
+    /// of the two clocks matter: a hundredth of the length and 50 ms are added for their difference.
     ///
     /// A holder that changes its lease once may be dead: the bucket may carry out its last put late. It cannot carry
     /// out two, as each names the tag of the one before.

@@ -77,11 +77,11 @@ impl Interval {
     pub(super) fn of(range: &KeyRange) -> Option<(TableToken, Self)> {
         let from = match &range.start {
             Bound::Included(key) => key.clone(),
-            Bound::Excluded(key) => behind(key),
+            Bound::Excluded(key) => key::after(key),
             Bound::Unbounded => return None,
         };
         let to = match &range.end {
-            Bound::Included(key) => behind(key),
+            Bound::Included(key) => key::after(key),
             Bound::Excluded(key) => key.clone(),
             Bound::Unbounded => return None,
         };
@@ -119,14 +119,6 @@ impl Interval {
         }
         part
     }
-}
-
-/// The least key above another one.
-fn behind(key: &[u8]) -> Vec<u8> {
-    let mut next = Vec::with_capacity(key.len() + 1);
-    next.extend_from_slice(key);
-    next.push(0);
-    next
 }
 
 /// Where a row lies in a buffer.
@@ -318,7 +310,7 @@ impl ReadRows {
         if self.is_cut || !is_whole {
             let last = self.buffer.key(*self.buffer.rows.last()?);
             let until = match order {
-                Order::Forward => behind(last),
+                Order::Forward => key::after(last),
                 Order::Reverse => last.to_vec(),
             };
             known = known.part(order, &until);
@@ -360,10 +352,6 @@ impl Partition {
         }
     }
 
-    fn count(&mut self) {
-        self.bytes = PARTITION_BYTES + self.runs.iter().map(|run| run.bytes()).sum::<usize>();
-    }
-
     fn begin(&self, keys: &Interval, order: Order, at: CommitSeq) -> Begin {
         let is_long = |run: &&Arc<Run>| run.seq <= at && run.rows().len() >= LONG_ROWS_MIN;
         let place = match order {
@@ -381,12 +369,12 @@ impl Partition {
         }
         let until = match order {
             Order::Forward => {
-                let next = behind.iter().find(is_long).map(|run| &run.keys.from);
-                next.filter(|next| **next < keys.to).unwrap_or(&keys.to)
+                let mut within = behind.iter().take_while(|run| run.keys.from < keys.to);
+                within.find(is_long).map_or(&keys.to, |run| &run.keys.from)
             }
             Order::Reverse => {
-                let next = before.iter().rev().find(is_long).map(|run| &run.keys.to);
-                next.filter(|next| **next > keys.from).unwrap_or(&keys.from)
+                let mut within = before.iter().rev().take_while(|run| run.keys.to > keys.from);
+                within.find(is_long).map_or(&keys.from, |run| &run.keys.to)
             }
         };
         Begin::Hole {
@@ -413,13 +401,17 @@ impl Partition {
                 _ => joined.push(Arc::new(next)),
             }
         }
-        let added: usize = joined.iter().map(|run| run.bytes()).sum();
-        if self.runs.iter().map(|run| run.bytes()).sum::<usize>() + added > bytes_max {
-            self.runs = if added > bytes_max { Vec::new() } else { joined };
-        } else {
-            self.runs.splice(first..first, joined);
+        self.bytes -= bytes_of(&touched);
+        let added = bytes_of(&joined);
+        if self.bytes + added > bytes_max {
+            self.runs.clear();
+            self.bytes = PARTITION_BYTES;
         }
-        self.count();
+        if self.bytes + added <= bytes_max {
+            let place = first.min(self.runs.len());
+            self.runs.splice(place..place, joined);
+            self.bytes += added;
+        }
     }
 
     /// Removes a key from the run that holds it.
@@ -430,12 +422,16 @@ impl Partition {
             return;
         };
         let before = run.within(run.keys.part(Order::Forward, key));
-        let after = run.within(run.keys.part(Order::Reverse, &behind(key)));
+        let after = run.within(run.keys.part(Order::Reverse, &key::after(key)));
         let parts = [before, after].into_iter().filter(|part| !part.rows().is_empty());
         let parts: Vec<Arc<Run>> = parts.map(Arc::new).collect();
+        self.bytes = self.bytes - run.bytes() + bytes_of(&parts);
         self.runs.splice(place..=place, parts);
-        self.count();
     }
+}
+
+fn bytes_of(runs: &[Arc<Run>]) -> usize {
+    runs.iter().map(|run| run.bytes()).sum()
 }
 
 impl Kept for Partition {

@@ -1,7 +1,8 @@
 //! The `memory:` engine: a persistent ordered map for each space. A snapshot is the root of the maps, so old ones cost
 //! nothing. It is the reference model for the other engines.
 //!
-//! A commit copies the nodes of the maps that a living snapshot shows, and changes the others in place.
+//! A commit of one change copies the nodes of the maps that a living snapshot shows, and changes the others in place. Readers wait
+//! for it. Any other commit works on a copy: a long one keeps no reader waiting.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,46 +44,39 @@ pub struct Store(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    current: Mutex<Current>,
+    /// Held by the one writer at a time. Taken before the state.
+    writer: Mutex<Drawn>,
+    state: Mutex<Arc<State>>,
     derivations: ArcSwap<Derivations>,
     sweeps: Arc<Sweeps>,
-}
-
-#[derive(Debug)]
-struct Current {
-    state: Arc<State>,
-    drawn: Drawn,
 }
 
 impl Store {
     pub(in crate::storage) fn new(drawn: Drawn) -> Self {
         Self(Arc::new(Inner {
-            current: Mutex::new(Current {
-                state: Arc::default(),
-                drawn,
-            }),
+            writer: Mutex::new(drawn),
+            state: Mutex::default(),
             derivations: ArcSwap::default(),
             sweeps: Arc::default(),
         }))
     }
 
     pub(in crate::storage) fn snapshot(&self) -> Arc<State> {
-        Arc::clone(&self.current().state)
+        Arc::clone(&self.state())
     }
 
-    fn current(&self) -> MutexGuard<'_, Current> {
-        self.0.current.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, Arc<State>> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(in crate::storage) fn commit(&self, batch: Batch) -> Result<Committed> {
-        let mut current = self.current();
-        let Current { state, drawn } = &mut *current;
-        let committed = self.commit_to(state, batch, drawn);
+        let mut drawn = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let committed = self.commit_as_writer(batch, &mut drawn);
         drawn.all_published();
         committed
     }
 
-    fn commit_to(&self, state: &mut Arc<State>, batch: Batch, drawn: &mut Drawn) -> Result<Committed> {
+    fn commit_as_writer(&self, batch: Batch, drawn: &mut Drawn) -> Result<Committed> {
         let derivations = self.0.derivations.load();
         let row_bytes_max = batch.row_bytes_max();
         let mut changes = batch.into_changes();
@@ -90,14 +84,15 @@ impl Store {
         if let Some(watch) = self.0.sweeps.watch() {
             watch.record(changes.iter().filter_map(Change::written_row));
         }
-        if changes.len() == 1 && !stamped.is_logged {
+        if matches!(changes.as_slice(), [one] if !matches!(one, Change::DeleteRange { .. })) && !stamped.is_logged {
             // One change is refused before it takes effect, so nothing has to be taken back.
-            return Arc::make_mut(state).commit(changes, row_bytes_max, &derivations);
+            return Arc::make_mut(&mut self.state()).commit(changes, row_bytes_max, &derivations);
         }
-        let mut next = State::clone(state);
+        let mut next = State::clone(&self.snapshot());
         next.log(&changes, stamped, &derivations);
         let committed = next.commit(changes, row_bytes_max, &derivations)?;
-        *state = Arc::new(next);
+        let before = std::mem::replace(&mut *self.state(), Arc::new(next));
+        drop(before);
         Ok(committed)
     }
 

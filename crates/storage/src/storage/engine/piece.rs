@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::storage::engine::acknowledged::Expected;
 use crate::storage::engine::durable::Durable;
-use crate::storage::key::covers;
+use crate::storage::key::{after, covers};
 
 /// The effect of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,11 +76,6 @@ impl Place {
             Bound::Excluded(key) => after(key),
         })
     }
-}
-
-/// The least key above another one.
-pub(super) fn after(key: &[u8]) -> Vec<u8> {
-    [key, &[0]].concat()
 }
 
 /// A part of a table, as read in one step.

@@ -25,8 +25,9 @@ use super::opening::check_log;
 pub(in crate::storage::engine) use super::opening::history;
 use super::verify::{Found, check_table, keyspaces, list, number, read_manifest, verify};
 use super::{describe, guard};
-use crate::storage::engine::piece::{Change, Damage, Entry, Files, Gap, LogOfGroups, Place, Stretch, after};
+use crate::storage::engine::piece::{Change, Damage, Entry, Files, Gap, LogOfGroups, Place, Stretch};
 use crate::storage::identity::Identity;
+use crate::storage::key::after;
 use crate::storage::{Error, Result};
 
 /// Bytes of a key that the search for the next readable position uses: space, table, token, and enough of the key to
